@@ -1,0 +1,158 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// forms is what an error says about the way out.
+const forms = "use exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue or webhook"
+
+// Parse reads a policy from the form that configuration files use:
+//
+//	exponential(<base>, <factor>, <limit>[, <jitter>])   jitter full if none is named
+//	fixed(<delay>, ...[, <jitter>])                      jitter x0.8..1.2 if none is named
+//	constant(<delay>[, <jitter>])                        jitter x0.8..1.2 if none is named
+//	default | queue | webhook                            the ready-made policies
+//
+// A jitter is none, full, equal, decorrelated or a factor such as x0.8..1.2. Durations are those of [ParseDuration].
+func Parse(text string) (Policy, error) {
+	p, err := parse(strings.TrimSpace(text))
+	if err != nil {
+		return Policy{}, fmt.Errorf("backoff %q: %w", text, err)
+	}
+	return p, nil
+}
+
+func parse(s string) (Policy, error) {
+	switch s {
+	case "default":
+		return Default, nil
+	case "queue":
+		return Queue, nil
+	case "webhook":
+		return Webhook, nil
+	case "":
+		return Policy{}, errors.New("it is empty: " + forms)
+	}
+	name, rest, ok := strings.Cut(s, "(")
+	args, closed := strings.CutSuffix(rest, ")")
+	if !ok || !closed {
+		return Policy{}, errors.New("it is neither a name nor a curve with its arguments in brackets: " + forms)
+	}
+	var items []string
+	for item := range strings.SplitSeq(args, ",") {
+		items = append(items, strings.TrimSpace(item))
+	}
+	switch strings.TrimSpace(name) {
+	case "exponential":
+		return parseExponential(items)
+	case "fixed":
+		items, j, err := splitJitter(items, around)
+		if err != nil {
+			return Policy{}, err
+		}
+		delays, err := parseDurations(items)
+		if err != nil {
+			return Policy{}, err
+		}
+		return Fixed(delays, j)
+	case "constant":
+		items, j, err := splitJitter(items, around)
+		if err != nil {
+			return Policy{}, err
+		}
+		delays, err := parseDurations(items)
+		if err != nil {
+			return Policy{}, err
+		}
+		if len(delays) != 1 {
+			return Policy{}, fmt.Errorf("constant takes one delay, here are %d: use fixed for several", len(delays))
+		}
+		return Constant(delays[0], j)
+	}
+	return Policy{}, fmt.Errorf("curve %q is unknown: %s", strings.TrimSpace(name), forms)
+}
+
+func parseExponential(items []string) (Policy, error) {
+	items, j, err := splitJitter(items, Full)
+	if err != nil {
+		return Policy{}, err
+	}
+	if len(items) != 3 {
+		return Policy{}, fmt.Errorf("exponential takes base, factor and limit, here are %d arguments: for example exponential(1s, 2, 1h)", len(items))
+	}
+	base, err := ParseDuration(items[0])
+	if err != nil {
+		return Policy{}, fmt.Errorf("base: %w", err)
+	}
+	by, err := strconv.ParseFloat(items[1], 64)
+	if err != nil {
+		return Policy{}, fmt.Errorf("factor %q is not a number", items[1])
+	}
+	limit, err := ParseDuration(items[2])
+	if err != nil {
+		return Policy{}, fmt.Errorf("limit: %w", err)
+	}
+	return Exponential(base, by, limit, j)
+}
+
+// splitJitter takes a jitter off the end of items if one is there: everything that is neither a number nor a duration.
+func splitJitter(items []string, unnamed Jitter) ([]string, Jitter, error) {
+	last := items[len(items)-1]
+	if last == "" || last[0] >= '0' && last[0] <= '9' || strings.ContainsRune("+-.", rune(last[0])) {
+		return items, unnamed, nil
+	}
+	j, err := parseJitter(last)
+	return items[:len(items)-1], j, err
+}
+
+func parseDurations(items []string) ([]time.Duration, error) {
+	var ds []time.Duration
+	for i, item := range items {
+		d, err := ParseDuration(item)
+		if err != nil {
+			return nil, fmt.Errorf("delay %d: %w", i+1, err)
+		}
+		ds = append(ds, d)
+	}
+	return ds, nil
+}
+
+// String prints the policy with all its parts in the form that [Parse] reads. The zero value prints as "default".
+func (p Policy) String() string {
+	var args []string
+	name := "default"
+	switch p.shape {
+	case exponential:
+		name = "exponential"
+		args = []string{FormatDuration(p.base), strconv.FormatFloat(p.factor, 'g', -1, 64), FormatDuration(p.limit)}
+	case fixed:
+		name = "fixed"
+		for _, d := range p.list {
+			args = append(args, FormatDuration(d))
+		}
+	case constant:
+		name = "constant"
+		args = []string{FormatDuration(p.base)}
+	default:
+		return name
+	}
+	return name + "(" + strings.Join(append(args, p.jitter.String()), ", ") + ")"
+}
+
+// MarshalText is String.
+func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// UnmarshalText is [Parse].
+func (p *Policy) UnmarshalText(text []byte) error {
+	parsed, err := Parse(string(text))
+	if err != nil {
+		return err
+	}
+	*p = parsed
+	return nil
+}
