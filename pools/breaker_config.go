@@ -1,0 +1,151 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"time"
+)
+
+// BreakerConfig tunes a breaker. The zero value is the default: 50 % failures or slow calls within 30 s and at least
+// 20 calls open it for 30 s, then 4 of 5 probes must succeed.
+type BreakerConfig struct {
+	// FailurePercent of the completed calls in the window opens the breaker when it is reached. 1 to 100. Zero means 50.
+	// Negative means that failures never open it.
+	FailurePercent int
+	// SlowPercent of slow calls opens the breaker when it is reached. 1 to 100. Zero means 50. Negative means that
+	// slow calls never open it and that a slow probe counts as a success.
+	SlowPercent int
+	// SlowAfter is the duration above which a success counts as slow. Zero or negative means that only the
+	// outcome [Slow] does.
+	SlowAfter time.Duration
+	// Window is how far back completed calls count. It has ten buckets. Zero means 30 s. At least 1 s.
+	Window time.Duration
+	// MinimumCalls is how many completed calls the window must hold before the breaker may open. Zero means 20.
+	MinimumCalls int
+	// OpenFor is how long the breaker stays open at first. Zero means 30 s.
+	OpenFor time.Duration
+	// OpenGrowth multiplies the open time each time that the probes fail: min(OpenFor * OpenGrowth^n, OpenMax).
+	// Zero means 1: no growth.
+	OpenGrowth float64
+	// OpenMax bounds the grown open time, before jitter. Zero means 15 min, or OpenFor if that is longer.
+	OpenMax time.Duration
+	// OpenJitter spreads the open time by plus or minus this share, so that a fleet does not probe in step.
+	// Zero means 0.2. Negative means none. Below 1.
+	OpenJitter float64
+	// Probes is how many calls are let through when the open time is over. Zero means 5. At most 100.
+	Probes int
+	// ProbesToClose is how many probes must succeed to close the breaker. Zero means four fifths of Probes, rounded up.
+	ProbesToClose int
+	// ProbeLease is how long a probe may take to report before its slot is given to another. Make it longer than the
+	// call's timeout. Zero means 1 min.
+	ProbeLease time.Duration
+	// Ramp is how long after closing the admitted share grows from 10 % to all. Zero or negative means
+	// no ramp.
+	Ramp time.Duration
+}
+
+// rampFrom is the share of calls that a ramp admits at its start, in 1/65536.
+const rampFrom = rampAll / 10
+
+const rampAll = 1 << 16
+
+// WebhookBreaker is for endpoints of customers, which often fail a little: 80 % within 10 min and 5 calls, open for 5 min.
+func WebhookBreaker() BreakerConfig {
+	return BreakerConfig{
+		FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinimumCalls: 5, OpenFor: 5 * time.Minute,
+	}
+}
+
+// CriticalBreaker is for a destination without which nothing works: it opens late, at 60 %.
+func CriticalBreaker() BreakerConfig { return BreakerConfig{FailurePercent: 60, SlowPercent: 60} }
+
+// OptionalBreaker is for a destination that can be missed: it opens early, at 25 %.
+func OptionalBreaker() BreakerConfig { return BreakerConfig{FailurePercent: 25, SlowPercent: 25} }
+
+// FailurePercentFor derives a threshold from the error rate that is normal for the destination (0.02 is 2 %): ten times as
+// high, but never below 25 % (too nervous) nor above 80 % (too late).
+func FailurePercentFor(normal float64) int {
+	percent := math.Ceil(normal * 1000)
+	if !(percent > 25) { // also for NaN
+		return 25
+	}
+	return int(min(percent, 80))
+}
+
+func (c BreakerConfig) withDefaults() BreakerConfig {
+	c.FailurePercent = cmp.Or(c.FailurePercent, 50)
+	c.SlowPercent = cmp.Or(c.SlowPercent, 50)
+	c.SlowAfter = max(c.SlowAfter, 0)
+	c.Window = cmp.Or(c.Window, 30*time.Second)
+	c.MinimumCalls = cmp.Or(c.MinimumCalls, 20)
+	c.OpenFor = cmp.Or(c.OpenFor, 30*time.Second)
+	c.OpenGrowth = cmp.Or(c.OpenGrowth, 1)
+	c.OpenMax = cmp.Or(c.OpenMax, max(c.OpenFor, 15*time.Minute))
+	c.OpenJitter = max(cmp.Or(c.OpenJitter, 0.2), 0)
+	c.Probes = cmp.Or(c.Probes, 5)
+	c.ProbesToClose = cmp.Or(c.ProbesToClose, (4*c.Probes+4)/5)
+	c.ProbeLease = cmp.Or(c.ProbeLease, time.Minute)
+	c.Ramp = max(c.Ramp, 0)
+	return c
+}
+
+// over fills the zero fields of c from base.
+func (c BreakerConfig) over(base BreakerConfig) BreakerConfig {
+	return BreakerConfig{
+		FailurePercent: cmp.Or(c.FailurePercent, base.FailurePercent),
+		SlowPercent:    cmp.Or(c.SlowPercent, base.SlowPercent),
+		SlowAfter:      cmp.Or(c.SlowAfter, base.SlowAfter),
+		Window:         cmp.Or(c.Window, base.Window),
+		MinimumCalls:   cmp.Or(c.MinimumCalls, base.MinimumCalls),
+		OpenFor:        cmp.Or(c.OpenFor, base.OpenFor),
+		OpenGrowth:     cmp.Or(c.OpenGrowth, base.OpenGrowth),
+		OpenMax:        cmp.Or(c.OpenMax, base.OpenMax),
+		OpenJitter:     cmp.Or(c.OpenJitter, base.OpenJitter),
+		Probes:         cmp.Or(c.Probes, base.Probes),
+		ProbesToClose:  cmp.Or(c.ProbesToClose, base.ProbesToClose),
+		ProbeLease:     cmp.Or(c.ProbeLease, base.ProbeLease),
+		Ramp:           cmp.Or(c.Ramp, base.Ramp),
+	}
+}
+
+// validate checks a config with its defaults filled in.
+func (c BreakerConfig) validate() error {
+	switch {
+	case c.FailurePercent > 100:
+		return fmt.Errorf("failure percent %d: use 1 to 100, or a negative number for never", c.FailurePercent)
+	case c.SlowPercent > 100:
+		return fmt.Errorf("slow percent %d: use 1 to 100, or a negative number for never", c.SlowPercent)
+	case c.Window < time.Second:
+		return fmt.Errorf("window %v: use at least 1s", c.Window)
+	case c.MinimumCalls < 1:
+		return fmt.Errorf("minimum calls %d: use at least 1", c.MinimumCalls)
+	case c.OpenFor < time.Millisecond:
+		return fmt.Errorf("open for %v: use at least 1ms", c.OpenFor)
+	case !(c.OpenGrowth >= 1 && c.OpenGrowth <= 100):
+		return fmt.Errorf("open growth %v: use 1 (none) to 100", c.OpenGrowth)
+	case c.OpenMax < c.OpenFor:
+		return fmt.Errorf("open max %v is below open for %v: raise it", c.OpenMax, c.OpenFor)
+	case !(c.OpenJitter < 1):
+		return fmt.Errorf("open jitter %v: use a share below 1, or a negative number for none", c.OpenJitter)
+	case c.Probes < 1 || c.Probes > 100:
+		return fmt.Errorf("probes %d: use 1 to 100", c.Probes)
+	case c.ProbesToClose < 1 || c.ProbesToClose > c.Probes:
+		return fmt.Errorf("probes to close %d: use 1 to the number of probes, %d", c.ProbesToClose, c.Probes)
+	case c.ProbeLease < time.Millisecond:
+		return fmt.Errorf("probe lease %v: use at least 1ms", c.ProbeLease)
+	}
+	return nil
+}
+
+// openTime is how long to stay open after n failed rounds of probes. u is uniform in [0,1).
+func (c *BreakerConfig) openTime(n int, u float64) int64 {
+	d := min(float64(c.OpenFor)*math.Pow(c.OpenGrowth, float64(n)), float64(c.OpenMax))
+	d *= 1 + c.OpenJitter*(2*u-1)
+	if d >= math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return max(int64(d), 1)
+}
+
+func (c *BreakerConfig) width() int64 { return int64(c.Window) / buckets }

@@ -1,0 +1,497 @@
+package pools
+
+import (
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return t0.Add(d) }
+
+func half() float64 { return 0.5 } // the middle of every jitter
+
+// rig is a breaker, its transitions and helpers that fail the test.
+type rig struct {
+	*Breaker
+	t     *testing.T
+	trail []Transition
+}
+
+func newRig(t *testing.T, cfg BreakerConfig) *rig {
+	t.Helper()
+	r := &rig{t: t}
+	b, err := newBreaker(cfg, func(tr Transition) { r.trail = append(r.trail, tr) }, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Breaker = b
+	return r
+}
+
+func (r *rig) admit(now time.Time) Permit {
+	r.t.Helper()
+	p, v := r.Admit(now)
+	if !v.OK() {
+		r.t.Fatalf("at %v: refused with %+v", now.Sub(t0), v)
+	}
+	return p
+}
+
+func (r *rig) refused(now time.Time, want Verdict) {
+	r.t.Helper()
+	if got := r.Peek(now); got != want {
+		r.t.Errorf("at %v: Peek = %+v, want %+v", now.Sub(t0), got, want)
+	}
+	if _, got := r.Admit(now); got != want {
+		r.t.Errorf("at %v: Admit = %+v, want %+v", now.Sub(t0), got, want)
+	}
+}
+
+func (r *rig) calls(now time.Time, outcomes ...Outcome) {
+	r.t.Helper()
+	for _, o := range outcomes {
+		p, v := r.Admit(now)
+		if !v.OK() {
+			r.t.Fatalf("at %v: refused with %+v", now.Sub(t0), v)
+		}
+		p.Done(now, o)
+	}
+}
+
+func (r *rig) state(want State) {
+	r.t.Helper()
+	if got := r.State(); got != want {
+		r.t.Fatalf("state %v, want %v", got, want)
+	}
+}
+
+func times(n int, o Outcome) []Outcome {
+	list := make([]Outcome, n)
+	for i := range list {
+		list[i] = o
+	}
+	return list
+}
+
+// opened returns a rig that opened at t0 and stays so for 30 s.
+func opened(t *testing.T, cfg BreakerConfig) *rig {
+	t.Helper()
+	r := newRig(t, cfg)
+	r.calls(t0, times(r.d.s.breaker.MinimumCalls, Failure)...)
+	r.state(StateOpen)
+	return r
+}
+
+func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
+	r := newRig(t, BreakerConfig{MinimumCalls: 2})
+	p := r.admit(t0)
+	p.Done(t0, Failure)
+	p.Done(t0, Failure)
+	p.Cancel(t0)
+	r.state(StateClosed)
+	if s := r.Snapshot(t0); s.Failures != 1 || s.InUse != 0 {
+		t.Errorf("after a double completion: %+v", s)
+	}
+	var zero Permit
+	zero.Done(t0, Failure)
+	zero.Cancel(t0)
+	if v := zero.Retry(t0, false); !v.OK() {
+		t.Errorf("zero permit: %+v", v)
+	}
+}
+
+func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
+	r := newRig(t, BreakerConfig{})
+	p := r.admit(t0)
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() { p.Done(t0, Success) })
+	}
+	wg.Wait()
+	if s := r.Snapshot(t0); s.Calls != 1 || s.InUse != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestBreaker1IgnoredMovesNothing(t *testing.T) {
+	r := newRig(t, BreakerConfig{MinimumCalls: 5})
+	r.calls(t0, times(100, Ignored)...)
+	if s := r.Snapshot(t0); s.Calls != 0 {
+		t.Errorf("ignored calls were counted: %+v", s)
+	}
+
+	r = opened(t, BreakerConfig{Probes: 1})
+	now := at(30 * time.Second)
+	for range 10 { // each gives its slot back and neither closes nor opens
+		p := r.admit(now)
+		r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
+		p.Done(now, Ignored)
+		r.state(StateHalfOpen)
+	}
+}
+
+func TestBreaker1SlowCalls(t *testing.T) {
+	cfg := BreakerConfig{MinimumCalls: 4, FailurePercent: -1, SlowPercent: 50, SlowAfter: time.Second}
+	r := newRig(t, cfg)
+	for _, took := range []time.Duration{time.Second, time.Second, time.Second + 1, time.Second + 1} {
+		r.state(StateClosed)
+		p := r.admit(t0)
+		p.Done(t0.Add(took), Success)
+	}
+	r.state(StateOpen)
+	want := []Transition{{From: StateClosed, To: StateOpen, Reason: TransitionSlowRate, At: t0.Add(time.Second + 1)}}
+	if diff := cmp.Diff(want, r.trail); diff != "" {
+		t.Error(diff)
+	}
+
+	r = newRig(t, cfg)
+	r.calls(t0, times(50, Failure)...) // never opens for failures
+	r.state(StateClosed)
+	cfg.SlowPercent, cfg.FailurePercent = -1, 50
+	r = newRig(t, cfg)
+	r.calls(t0, times(50, Slow)...)
+	r.state(StateClosed)
+}
+
+func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
+	r := newRig(t, BreakerConfig{MinimumCalls: 2, Probes: 2, ProbesToClose: 1})
+	var late []Permit
+	for range 5 {
+		late = append(late, r.admit(t0))
+	}
+	r.calls(t0, Failure, Failure)
+	r.state(StateOpen)
+	late[0].Done(at(time.Second), Success)
+	r.state(StateOpen)
+
+	now := at(30 * time.Second)
+	probe := r.admit(now)
+	late[1].Done(now, Failure) // of the closed state: must not fail the probing
+	late[2].Done(now, Success) // nor pass it
+	r.state(StateHalfOpen)
+	probe.Done(now, Success)
+	r.state(StateClosed)
+
+	late[3].Done(now, Failure)
+	if s := r.Snapshot(now); s.Calls != 0 {
+		t.Errorf("late result was counted: %+v", s)
+	}
+	p := r.admit(now)
+	r.Reset(now)
+	p.Done(now, Failure)
+	late[4].Done(now, Failure)
+	if s := r.Snapshot(now); s.Calls != 0 || s.InUse != 0 {
+		t.Errorf("result from before the reset was counted: %+v", s)
+	}
+}
+
+func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
+	r := opened(t, BreakerConfig{Probes: 2, ProbesToClose: 2, ProbeLease: 10 * time.Second})
+	lost := r.admit(at(30 * time.Second))
+	kept := r.admit(at(31 * time.Second))
+	r.refused(at(40*time.Second-1), Verdict{ReasonBreakerOpen, 1})
+	second := r.admit(at(40 * time.Second)) // in the place of the lost one
+	r.refused(at(40*time.Second), Verdict{ReasonBreakerOpen, time.Second})
+
+	lost.Done(at(40*time.Second), Failure) // too late to have a say
+	r.state(StateHalfOpen)
+	kept.Done(at(40*time.Second), Success)
+	second.Done(at(41*time.Second), Success)
+	r.state(StateClosed)
+	if n := r.Snapshot(at(41 * time.Second)).InUse; n != 0 {
+		t.Errorf("%d permits out", n)
+	}
+}
+
+func TestBreaker3LateProbeHasNoSayThoughNobodyTookItsSlot(t *testing.T) {
+	for _, o := range []Outcome{Success, Failure} {
+		r := opened(t, BreakerConfig{Probes: 1, ProbeLease: 10 * time.Second})
+		late := r.admit(at(30 * time.Second))
+		late.Done(at(40*time.Second), o)
+		r.state(StateHalfOpen)
+		r.calls(at(40*time.Second), Success)
+		r.state(StateClosed)
+	}
+}
+
+func TestBreaker4ThresholdIsExact(t *testing.T) {
+	for _, tt := range []struct {
+		name       string
+		cfg        BreakerConfig
+		good, bad  int
+		want       State
+		badOutcome Outcome
+	}{
+		{name: "9,999 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed},
+		{name: "10,000 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen},
+		{name: "slow 9,999", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed, badOutcome: Slow},
+		{name: "slow 10,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: Slow},
+		{name: "beyond 16 bits, below", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_001, bad: 69_999, want: StateClosed},
+		{name: "beyond 16 bits, at", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
+		{name: "one short of the minimum", cfg: BreakerConfig{}, bad: 19, want: StateClosed},
+		{name: "at the minimum", cfg: BreakerConfig{}, bad: 20, want: StateOpen},
+		{name: "a third, rounded", cfg: BreakerConfig{FailurePercent: 34, MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
+		{name: "a third", cfg: BreakerConfig{FailurePercent: 33, MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.cfg)
+			if tt.badOutcome == Ignored {
+				tt.badOutcome = Failure
+			}
+			// Failures first, so that the last call, a success where there is one, completes the minimum.
+			r.calls(t0, append(times(tt.bad, tt.badOutcome), times(tt.good, Success)...)...)
+			r.state(tt.want)
+		})
+	}
+}
+
+func TestBreaker4CountsByCompletionTime(t *testing.T) {
+	r := newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
+	old := r.admit(t0)
+	r.calls(at(59*time.Second), Failure)
+	old.Done(at(60*time.Second), Failure) // started a minute ago, completed now
+	r.state(StateOpen)
+
+	r = newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
+	r.calls(t0, Failure)
+	r.calls(at(10*time.Second), Failure) // the first has left the window
+	r.state(StateClosed)
+	r.calls(at(11*time.Second), Failure)
+	r.state(StateOpen)
+}
+
+func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
+	r := newRig(t, BreakerConfig{MinimumCalls: 3})
+	r.calls(at(time.Minute), Failure)
+	r.calls(t0, Failure)
+	r.calls(at(-time.Hour), Failure)
+	r.state(StateOpen)
+}
+
+func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
+	r := opened(t, BreakerConfig{})
+	now := at(30 * time.Second)
+	r.refused(now.Add(-1), Verdict{ReasonBreakerOpen, 1})
+	var (
+		mu     sync.Mutex
+		probes []*Permit
+		wg     sync.WaitGroup
+	)
+	for range 64 {
+		wg.Go(func() {
+			for range 20 {
+				if p, v := r.Admit(now); v.OK() {
+					mu.Lock()
+					probes = append(probes, &p)
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if len(probes) != 5 {
+		t.Fatalf("%d probes, want 5", len(probes))
+	}
+	for i, p := range probes[:4] {
+		r.state(StateHalfOpen)
+		p.Done(now, Success)
+		if i < 3 { // a slot that was used is not handed out again
+			r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
+		}
+	}
+	r.state(StateClosed)
+	probes[4].Done(now, Failure) // of the older generation
+	r.state(StateClosed)
+}
+
+func TestBreaker5KOfN(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		outcomes []Outcome
+		want     State
+	}{
+		{"four successes close", []Outcome{Success, Success, Success, Success}, StateClosed},
+		{"one failure is forgiven", []Outcome{Success, Failure, Success, Success, Success}, StateClosed},
+		{"a slow one too", []Outcome{Slow, Success, Success, Success, Success}, StateClosed},
+		{"two failures open", []Outcome{Success, Success, Success, Failure, Failure}, StateOpen},
+		{"failure and slow open", []Outcome{Failure, Slow}, StateOpen},
+		{"ignored are made up for", []Outcome{Ignored, Success, Ignored, Success, Success, Ignored, Success}, StateClosed},
+		{"three are not enough", []Outcome{Success, Success, Success}, StateHalfOpen},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := opened(t, BreakerConfig{})
+			r.calls(at(30*time.Second), tt.outcomes...)
+			r.state(tt.want)
+		})
+	}
+}
+
+func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
+	cfg := BreakerConfig{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 10 * time.Second, Probes: 1}.withDefaults()
+	for _, tt := range []struct {
+		n    int
+		u    float64
+		want time.Duration
+	}{
+		{0, 0.5, time.Second},
+		{1, 0.5, 2 * time.Second},
+		{3, 0.5, 8 * time.Second},
+		{4, 0.5, 10 * time.Second},
+		{255, 0.5, 10 * time.Second},
+		{math.MaxInt, 0.5, 10 * time.Second},
+		{0, 0, 800 * time.Millisecond},
+		{4, 0, 8 * time.Second},
+		{4, 0.75, 11 * time.Second},
+	} {
+		if got := time.Duration(cfg.openTime(tt.n, tt.u)); (got - tt.want).Abs() > time.Microsecond {
+			t.Errorf("openTime(%d, %v) = %v, want %v", tt.n, tt.u, got, tt.want)
+		}
+	}
+	cfg.OpenMax = math.MaxInt64
+	if got := cfg.openTime(math.MaxInt, 0.999); got != math.MaxInt64 {
+		t.Errorf("overflow: %d", got)
+	}
+
+	r := opened(t, BreakerConfig{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 3 * time.Second, Probes: 1})
+	now := t0
+	for _, open := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {
+		r.refused(now, Verdict{ReasonBreakerOpen, open})
+		if got := r.NextTry(now); !got.Equal(now.Add(open)) {
+			t.Errorf("NextTry = %v", got)
+		}
+		now = now.Add(open)
+		r.calls(now, Failure)
+	}
+	now = now.Add(3 * time.Second)
+	r.calls(now, Success)
+	r.state(StateClosed)
+	r.calls(now, times(20, Failure)...)
+	r.refused(now, Verdict{ReasonBreakerOpen, time.Second}) // a good round starts it over
+}
+
+func TestBreaker6FarFuture(t *testing.T) {
+	r := opened(t, BreakerConfig{OpenFor: math.MaxInt64, OpenMax: math.MaxInt64})
+	if v := r.Peek(at(1000 * time.Hour)); v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
+	r := opened(t, BreakerConfig{Probes: 1, Ramp: 100 * time.Second})
+	closed := at(30 * time.Second)
+	r.calls(closed, Success)
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 100}, {10 * time.Second, 100}, {50 * time.Second, 500}, {90 * time.Second, 900}, {100 * time.Second, 1000}} {
+		now, admitted := closed.Add(tt.after), 0
+		for range 1000 {
+			p, v := r.Admit(now)
+			if v.OK() {
+				admitted++
+				p.Done(now, Success)
+			} else if v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
+				t.Fatalf("%+v", v)
+			}
+		}
+		if admitted < tt.want-1 || admitted > tt.want+1 {
+			t.Errorf("after %v: %d of 1000 admitted, want %d", tt.after, admitted, tt.want)
+		}
+	}
+}
+
+func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
+	cfg := BreakerConfig{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
+	r := opened(t, cfg)
+	r.calls(at(30*time.Second), Success, Failure)
+	r.refused(at(30*time.Second), Verdict{ReasonBreakerOpen, time.Minute})
+
+	r = opened(t, cfg)
+	r.calls(at(30*time.Second), Success)
+	r.calls(at(130*time.Second), Failure) // the ramp was over
+	r.refused(at(130*time.Second), Verdict{ReasonBreakerOpen, 30 * time.Second})
+}
+
+func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
+	var trail []TransitionReason
+	var b *Breaker
+	b, err := newBreaker(BreakerConfig{MinimumCalls: 1}, func(tr Transition) {
+		trail = append(trail, tr.Reason)
+		if tr.Reason == TransitionFailureRate {
+			b.Force(t0, OverrideClosed) // calls back: its own transition comes after this one
+			b.Reset(t0)
+			trail = append(trail, "end of hook")
+		}
+		if tr.Reason == TransitionForcedClosed {
+			panic("hook")
+		}
+	}, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, _ := b.Admit(t0)
+	p.Done(t0, Failure)
+	want := []TransitionReason{TransitionFailureRate, "end of hook", TransitionForcedClosed, TransitionReset}
+	if diff := cmp.Diff(want, trail); diff != "" {
+		t.Error(diff)
+	}
+	if n := b.HookPanics(); n != 1 {
+		t.Errorf("%d panics counted", n)
+	}
+}
+
+func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
+	r := opened(t, BreakerConfig{Probes: 1})
+	now := at(time.Second)
+	r.Force(now, OverrideClosed)
+	r.calls(now, times(50, Failure)...) // admitted, and of no account while open
+	r.state(StateOpen)
+	r.Force(now, OverrideNone)
+	r.refused(now, Verdict{ReasonBreakerOpen, 29 * time.Second})
+
+	r.Force(now, OverrideOpen)
+	r.refused(at(time.Hour), Verdict{ReasonForcedOpen, 30 * time.Second})
+	r.state(StateOpen)
+	r.Reset(at(time.Hour))
+	r.state(StateClosed)
+	r.refused(at(time.Hour), Verdict{ReasonForcedOpen, 30 * time.Second}) // reset does not lift it
+	r.Force(at(time.Hour), OverrideNone)
+	r.calls(at(time.Hour), Success)
+	r.state(StateClosed)
+}
+
+func TestBreaker9EvictableOnlyWhenNothingIsForgotten(t *testing.T) {
+	idle := time.Minute
+	evictable := func(r *rig, after time.Duration) bool { return r.d.evictable(stamp(at(after)), idle) }
+
+	r := newRig(t, BreakerConfig{Window: 10 * time.Minute})
+	r.calls(t0, Failure)
+	if evictable(r, 10*time.Minute) {
+		t.Error("within the window")
+	}
+	if !evictable(r, 10*time.Minute+3*time.Second) { // the last use is known to a second or two
+		t.Error("idle beyond the window, yet kept")
+	}
+	p := r.admit(t0)
+	if evictable(r, time.Hour) {
+		t.Error("a permit is out")
+	}
+	p.Done(t0, Success)
+	r.Force(t0, OverrideClosed)
+	if evictable(r, time.Hour) {
+		t.Error("overridden")
+	}
+	r.Force(t0, OverrideNone)
+	if !evictable(r, time.Hour) {
+		t.Error("closed and idle, yet kept")
+	}
+	r = opened(t, BreakerConfig{})
+	if evictable(r, 1000*time.Hour) {
+		t.Error("open")
+	}
+}

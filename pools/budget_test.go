@@ -1,0 +1,239 @@
+package pools
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func budget(t testing.TB, cfg BudgetConfig) *Budget {
+	t.Helper()
+	b, err := NewBudget(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// retries counts how many retries are granted before the first refusal.
+func retries(b *Budget, now time.Time, throttled bool) int {
+	n := 0
+	for n < 10_000 && b.Retry(now, throttled) {
+		n++
+	}
+	return n
+}
+
+func TestFinagleBudget(t *testing.T) {
+	b := budget(t, BudgetConfig{})
+	if n := retries(b, t0, false); n != 30 {
+		t.Errorf("%d retries in a window without successes, want 3 per second", n)
+	}
+	if n := retries(b, at(8*time.Second-1), false); n > 0 {
+		t.Errorf("%d retries more within the window", n)
+	}
+	if n := retries(b, at(20*time.Second), false); n != 30 {
+		t.Errorf("%d retries in the next window", n)
+	}
+
+	b = budget(t, BudgetConfig{Floor: -1})
+	for range 1000 {
+		b.Record(t0, Success)
+		b.Record(t0, Failure)
+		b.Record(t0, Ignored)
+	}
+	if left := b.Left(t0); left != 100 {
+		t.Errorf("%d left after 1,000 successes, want a tenth", left)
+	}
+	if n := retries(b, at(time.Second), false); n != 100 {
+		t.Errorf("%d retries", n)
+	}
+	b.GiveBack(at(time.Second), false)
+	if n := retries(b, at(time.Second), false); n != 1 {
+		t.Errorf("%d retries after one was given back", n)
+	}
+	if n := retries(b, at(20*time.Second), false); n != 0 {
+		t.Errorf("%d retries on successes of long ago", n)
+	}
+}
+
+func TestGRPCBudget(t *testing.T) {
+	b := budget(t, BudgetConfig{Form: BudgetGRPC})
+	for i := range 5 { // 10 tokens: allowed while more than 5 are left
+		if !b.Retry(t0, false) || b.Left(t0) != 5-i {
+			t.Fatalf("refused after %d failures, %d left", i, b.Left(t0))
+		}
+		b.Record(t0, Failure)
+	}
+	if b.Retry(t0, false) || b.Allows(t0, false) {
+		t.Error("allowed with half of the tokens")
+	}
+	b.Record(t0, Ignored)
+	if b.Allows(t0, false) {
+		t.Error("an ignored outcome earned something")
+	}
+	b.Record(t0, Success) // a tenth of a token over the half
+	if !b.Allows(t0, false) {
+		t.Error("refused above the half")
+	}
+	for range 1000 {
+		b.Record(t0, Failure)
+	}
+	for i := range 51 { // never below zero: 51 successes lead over the half again
+		if b.Allows(t0, false) {
+			t.Fatalf("allowed after %d successes", i)
+		}
+		b.Record(t0, Success)
+	}
+	if !b.Allows(t0, false) {
+		t.Error("refused after 51 successes")
+	}
+}
+
+func TestAWSBudget(t *testing.T) {
+	b := budget(t, BudgetConfig{Form: BudgetAWS})
+	if n := retries(b, t0, false); n != 35 { // 500 / 14
+		t.Errorf("%d transient retries", n)
+	}
+	if n := retries(b, t0, true); n != 2 { // the 10 that are left, at 5 each
+		t.Errorf("%d throttling retries", n)
+	}
+	for range 14 {
+		b.Record(at(time.Hour), Success)
+	}
+	if n := retries(b, at(time.Hour), false); n != 1 {
+		t.Errorf("%d retries for 14 successes", n)
+	}
+	b.RecordRetry(t0, false, Failure)
+	b.RecordRetry(t0, true, Success) // brings back its 5
+	if n := retries(b, t0, true); n != 1 {
+		t.Errorf("%d retries for a retry that succeeded", n)
+	}
+	for range 10_000 {
+		b.Record(t0, Success)
+	}
+	if n := retries(b, t0, true); n != 100 {
+		t.Errorf("%d throttling retries of a full quota", n)
+	}
+}
+
+func TestNoBudget(t *testing.T) {
+	b := budget(t, BudgetConfig{Form: BudgetNone})
+	if n := retries(b, t0, false); n != 10_000 {
+		t.Errorf("refused after %d", n)
+	}
+}
+
+func TestBudgetConfigIsChecked(t *testing.T) {
+	for _, cfg := range []BudgetConfig{
+		{Form: "half"},
+		{Ratio: -0.1},
+		{Ratio: 1.1},
+		{Floor: 1e9},
+		{Window: time.Millisecond},
+		{Tokens: -1},
+		{Cost: -1},
+		{ThrottleCost: -1},
+		{Refund: -1},
+	} {
+		if _, err := NewBudget(cfg); err == nil {
+			t.Errorf("accepted %+v", cfg)
+		}
+	}
+}
+
+// TestFinagleBudgetMatchesAListOfEntries compares with a ledger from which entries are struck when their slice has left.
+func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
+	type entry struct {
+		slice int64
+		milli int64
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		floor := rapid.IntRange(0, 3).Draw(t, "floor")
+		cfg := BudgetConfig{Ratio: 0.25, Floor: float64(floor), Window: 5 * time.Second}
+		if floor == 0 {
+			cfg.Floor = -1
+		}
+		b, err := NewBudget(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ledger []entry
+		// t0 lies on no second of the process, so the reference asks for the slice that a stamp falls into.
+		slice := func(now time.Time) int64 {
+			n := stamp(now) / int64(time.Second)
+			if stamp(now) < 0 && stamp(now)%int64(time.Second) != 0 {
+				n--
+			}
+			return n
+		}
+		now := t0
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 300, 1000, 2500, 7000}).Draw(t, "ms")) * time.Millisecond)
+			o := rapid.SampledFrom([]Outcome{Success, Slow, Failure, Ignored}).Draw(t, "outcome")
+			b.Record(now, o)
+			if o == Success || o == Slow {
+				ledger = append(ledger, entry{slice(now), 250})
+			}
+			balance := int64(floor * 5 * 1000)
+			for _, e := range ledger {
+				if e.slice > slice(now)-5 {
+					balance += e.milli
+				}
+			}
+			want := balance >= 1000
+			if b.Allows(now, false) != want {
+				t.Fatalf("Allows = %v with a balance of %d", !want, balance)
+			}
+			if rapid.Bool().Draw(t, "retry") {
+				if b.Retry(now, false) != want {
+					t.Fatalf("Retry = %v with a balance of %d", !want, balance)
+				}
+				if want {
+					ledger = append(ledger, entry{slice(now), -1000})
+				}
+			}
+		}
+	})
+}
+
+// TestTokenBudgetsMatchCounting compares the two forms without time with plain counting.
+func TestTokenBudgetsMatchCounting(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		aws := rapid.Bool().Draw(t, "aws")
+		cfg, tokens, limit := BudgetConfig{Form: BudgetGRPC}, 100, 100 // gRPC in tenths
+		if aws {
+			cfg, tokens, limit = BudgetConfig{Form: BudgetAWS, Tokens: 40}, 40, 40
+		}
+		b, err := NewBudget(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0:
+				b.Record(t0, Success)
+				tokens = min(tokens+1, limit)
+			case 1:
+				b.Record(t0, Failure)
+				if !aws {
+					tokens = max(tokens-10, 0)
+				}
+			default:
+				throttled := rapid.Bool().Draw(t, "throttled")
+				cost, want := 0, tokens > 50
+				if aws {
+					cost = map[bool]int{false: 14, true: 5}[throttled]
+					want = tokens >= cost
+				}
+				if got := b.Retry(t0, throttled); got != want {
+					t.Fatalf("Retry(throttled %v) = %v with %d tokens", throttled, got, tokens)
+				}
+				if want {
+					tokens -= cost
+				}
+			}
+		}
+	})
+}

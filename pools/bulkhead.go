@@ -1,0 +1,176 @@
+package pools
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// ErrFull means that a bulkhead has no permit and no room to wait for one.
+var ErrFull = errors.New("bulkhead full: no permit and no room to wait")
+
+// BulkheadConfig sizes a bulkhead.
+type BulkheadConfig struct {
+	// Size is how many permits there are. At least 1.
+	Size int
+	// Waiting is how many callers may wait for a permit. Zero means none.
+	Waiting int
+}
+
+func (c BulkheadConfig) validate() error {
+	switch {
+	case c.Size < 1:
+		return fmt.Errorf("bulkhead size %d: use at least 1", c.Size)
+	case c.Waiting < 0:
+		return fmt.Errorf("bulkhead waiting room %d: use 0 for none, or a positive number", c.Waiting)
+	}
+	return nil
+}
+
+// BulkheadSize derives a size from calls per second, how long a call takes (the 99th percentile) and a margin such as 2
+// (Little's law), rounded up; at least 1.
+func BulkheadSize(rate float64, p99 time.Duration, margin float64) int {
+	n := math.Ceil(rate * p99.Seconds() * margin)
+	if !(n > 1) {
+		return 1
+	}
+	return int(min(n, math.MaxInt32))
+}
+
+// Bulkhead bounds how many calls run at once, with a bounded waiting room in front. It is safe for concurrent use.
+type Bulkhead struct {
+	mu       sync.Mutex
+	size     int
+	room     int
+	inUse    int
+	waiters  list.List // of chan struct{}, closed when the waiter owns a permit
+	rejected uint64
+}
+
+// NewBulkhead returns an empty bulkhead.
+func NewBulkhead(cfg BulkheadConfig) (*Bulkhead, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	return &Bulkhead{size: cfg.Size, room: cfg.Waiting}, nil
+}
+
+// TryAcquire takes a permit if one is free. It never overtakes a caller who waits.
+func (b *Bulkhead) TryAcquire() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.free() {
+		b.rejected++
+		return false
+	}
+	b.inUse++
+	return true
+}
+
+// Acquire takes a permit, first come first served. It waits in the room until there is one or ctx is done; then it returns
+// ctx's error and holds nothing. It returns [ErrFull] at once when the room is full.
+func (b *Bulkhead) Acquire(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	if b.free() {
+		b.inUse++
+		b.mu.Unlock()
+		return nil
+	}
+	if b.waiters.Len() >= b.room {
+		b.rejected++
+		b.mu.Unlock()
+		return ErrFull
+	}
+	granted := make(chan struct{})
+	place := b.waiters.PushBack(granted)
+	b.mu.Unlock()
+
+	select {
+	case <-granted:
+		return nil
+	case <-ctx.Done():
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-granted: // both at once: pass the permit on
+		b.inUse--
+		b.grant()
+	default:
+		b.waiters.Remove(place)
+	}
+	return ctx.Err()
+}
+
+// Release gives a permit back. It panics if none is out: that is a bug which would let too many calls run.
+func (b *Bulkhead) Release() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.inUse == 0 {
+		panic("pools: Bulkhead.Release without a permit")
+	}
+	b.inUse--
+	b.grant()
+}
+
+// Free reports whether TryAcquire would succeed. It takes nothing.
+func (b *Bulkhead) Free() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.free()
+}
+
+// RoomFree reports whether Acquire would not return [ErrFull]: a permit or a place in the room is free.
+func (b *Bulkhead) RoomFree() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.free() || b.waiters.Len() < b.room
+}
+
+// Resize changes size and room. When it shrinks, permits that are out and callers that wait keep what they have; when it grows,
+// waiting callers get the new permits.
+func (b *Bulkhead) Resize(cfg BulkheadConfig) error {
+	if err := cfg.validate(); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.size, b.room = cfg.Size, cfg.Waiting
+	b.grant()
+	return nil
+}
+
+// free needs no look at those who wait: grant leaves no permit free while somebody does.
+func (b *Bulkhead) free() bool { return b.inUse < b.size }
+
+// grant hands free permits to those who wait longest.
+func (b *Bulkhead) grant() {
+	for b.inUse < b.size && b.waiters.Len() > 0 {
+		close(b.waiters.Remove(b.waiters.Front()).(chan struct{}))
+		b.inUse++
+	}
+}
+
+// BulkheadSnapshot describes a bulkhead for display.
+type BulkheadSnapshot struct {
+	Size    int `json:"size"`
+	InUse   int `json:"in_use"` // above Size for a while after it shrank
+	Room    int `json:"room"`
+	Waiting int `json:"waiting"`
+	// Rejected counts the calls that found neither a permit nor, where they would have waited, room.
+	Rejected uint64 `json:"rejected"`
+}
+
+// Snapshot describes the bulkhead.
+func (b *Bulkhead) Snapshot() BulkheadSnapshot {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return BulkheadSnapshot{Size: b.size, InUse: b.inUse, Room: b.room, Waiting: b.waiters.Len(), Rejected: b.rejected}
+}

@@ -1,0 +1,139 @@
+package pools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// CallConfig tunes the defence around calls to one dependency. The zero value is a timeout of 10 s and one attempt.
+type CallConfig struct {
+	// Name is the dependency's, for errors and display. Empty means "dependency".
+	Name string
+	// Timeout bounds the whole call: waiting, attempts and backoff. The fallback comes on top. Zero means 10 s.
+	Timeout time.Duration
+	// AttemptTimeout bounds one attempt. Zero means that only Timeout does.
+	AttemptTimeout time.Duration
+	// Bulkhead is held for the whole call. Callers wait in its room. Nil means none.
+	Bulkhead *Bulkhead
+	// Admit asks the breaker and what else belongs to the destination: [Breaker.Admit] or [Destinations.For]. Whatever
+	// happens inside, the breaker sees one call. Nil means none.
+	Admit func(now time.Time) (Permit, Verdict)
+	// Budget bounds retries and hedges, beside the budget of the destination behind Admit. Nil means none.
+	Budget *Budget
+	// MaxAttempts includes the first. Zero means 3. Without Retryable there is only one.
+	MaxAttempts int
+	// Backoff is the wait after so many failed attempts, counted from 1. Nil means a random time up to
+	// min(100 ms * 2^(failed-1), 30 s).
+	Backoff func(failed int) time.Duration
+	// Retryable says which errors are worth another attempt. For a call that is not idempotent it must be true only where the
+	// call certainly was not carried out, such as a refused connection. Nil means none.
+	Retryable func(error) bool
+	// Throttled says which errors are a throttle (429) and not an outage: they cost less of an AWS budget. Nil means none.
+	Throttled func(error) bool
+	// Outcome tells the breaker what an error means. It is not asked about nil (Success) or when the caller cancelled
+	// (Ignored). Nil means Failure for all.
+	Outcome func(error) Outcome
+	// Idempotent says that a call may be carried out twice. Without it there is no hedge.
+	Idempotent bool
+	// HedgeAfter is how long an attempt may take before a second one is started beside it: the 95th percentile of latency, or
+	// more. The hedge spends budget like a retry. Zero means no hedge.
+	HedgeAfter time.Duration
+	// Observe is called for each [CallEvent], in the goroutine of the call. Nil means none.
+	Observe func(CallEvent)
+}
+
+// CallEvent is something that happened in a call, in the words of its policy's counters.
+type CallEvent string
+
+// The events.
+const (
+	// CallRefused: the bulkhead was full, or the breaker or a limit said no.
+	CallRefused CallEvent = "refused"
+	// CallRetried: another attempt was made.
+	CallRetried CallEvent = "retried"
+	// CallRetryRefused: another attempt or a hedge was due, but the budget or a limit said no.
+	CallRetryRefused CallEvent = "retry_refused"
+	// CallHedged: a second attempt was started beside a slow one.
+	CallHedged CallEvent = "hedged"
+	// CallHedgeWon: the second one answered first.
+	CallHedgeWon CallEvent = "hedge_won"
+	// CallFellBack: the fallback was asked. An alert belongs on its rate: fallbacks hide outages.
+	CallFellBack CallEvent = "fell_back"
+	// CallFallbackFailed: the fallback failed too.
+	CallFallbackFailed CallEvent = "fallback_failed"
+)
+
+// ErrRefused means that a call was not made because a breaker or limit said no. See [RefusedError] for which.
+var ErrRefused = errors.New("call refused")
+
+// RefusedError tells why a call was not made. It matches [ErrRefused].
+type RefusedError struct {
+	Name    string
+	Verdict Verdict
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("call to %s refused: %s, ask again in %v", e.Name, e.Verdict.Reason, e.Verdict.Wait)
+}
+
+// Is reports that a RefusedError is [ErrRefused].
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+func (c CallConfig) withDefaults() CallConfig {
+	c.Name = cmp.Or(c.Name, "dependency")
+	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
+	c.MaxAttempts = cmp.Or(c.MaxAttempts, 3)
+	if c.Admit == nil {
+		c.Admit = func(time.Time) (Permit, Verdict) { return Permit{}, Verdict{} }
+	}
+	if c.Backoff == nil {
+		c.Backoff = defaultBackoff
+	}
+	if c.Retryable == nil {
+		c.Retryable = func(error) bool { return false }
+	}
+	if c.Throttled == nil {
+		c.Throttled = func(error) bool { return false }
+	}
+	if c.Outcome == nil {
+		c.Outcome = func(error) Outcome { return Failure }
+	}
+	return c
+}
+
+func defaultBackoff(failed int) time.Duration {
+	limit := min(float64(100*time.Millisecond)*math.Pow(2, float64(failed-1)), float64(30*time.Second))
+	return time.Duration(rand.Float64() * limit)
+}
+
+func (c CallConfig) validate() error {
+	switch {
+	case c.Timeout < 0:
+		return fmt.Errorf("timeout %v: use a positive duration, or 0 for 10s", c.Timeout)
+	case c.AttemptTimeout < 0:
+		return fmt.Errorf("attempt timeout %v: use a positive duration, or 0 for none", c.AttemptTimeout)
+	case c.MaxAttempts < 1:
+		return fmt.Errorf("max attempts %d: use at least 1", c.MaxAttempts)
+	case c.HedgeAfter < 0:
+		return fmt.Errorf("hedge after %v: use a positive duration, or 0 for none", c.HedgeAfter)
+	case c.HedgeAfter > 0 && !c.Idempotent:
+		return errors.New("hedge after is set for calls that are not idempotent: set idempotent if they may run twice, or drop the hedge")
+	}
+	return nil
+}
+
+// outcome is what the breaker is told about a whole call.
+func (c *CallConfig) outcome(ctx context.Context, err error) Outcome {
+	switch {
+	case err == nil:
+		return Success
+	case errors.Is(ctx.Err(), context.Canceled):
+		return Ignored
+	}
+	return c.Outcome(err)
+}

@@ -1,0 +1,120 @@
+package pools
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func zero() float64 { return 0 } // no jitter where jitter only adds
+
+func TestDeferSpacesJobsByTheDrainRate(t *testing.T) {
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2}})
+	for i := range 10 {
+		want := 10*time.Second + time.Duration(i)*500*time.Millisecond
+		if got := r.Defer("a", t0, 10*time.Second); got != want {
+			t.Fatalf("job %d: %v, want %v", i, got, want)
+		}
+	}
+	if got := r.Defer("a", at(12*time.Second), 0); got != 3*time.Second { // seven are still to come
+		t.Errorf("got %v", got)
+	}
+	if got := r.Defer("a", at(time.Hour), 0); got != 100*time.Millisecond {
+		t.Errorf("the line is long over, got %v, want the floor", got)
+	}
+	r.Defer("a", t0, time.Hour)
+	r.Reset("a", t0)
+	if got := r.Defer("a", t0, 5*time.Second); got != 5*time.Second {
+		t.Errorf("after a reset: %v", got)
+	}
+}
+
+func TestDeferDrainRate(t *testing.T) {
+	for name, tt := range map[string]struct {
+		cfg     DestinationConfig
+		calls   int
+		took    time.Duration
+		outcome Outcome
+		want    float64
+	}{
+		"unknown":                 {DestinationConfig{}, 0, 0, Success, DefaultDrainRate},
+		"measured":                {DestinationConfig{}, 1500, time.Second, Success, 50},
+		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, Success, 30},
+		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, Slow, 0.1},
+		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, Failure, 150},
+		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, Success, 150},
+		"rate limit":              {DestinationConfig{Rate: RateConfig{Rate: 4, Burst: 2000}}, 1500, time.Second, Success, 4 * rateShare},
+		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, Success, 3},
+	} {
+		r := registry(t, DestinationsConfig{Random: zero, Default: tt.cfg})
+		now := t0.Add(tt.took)
+		for range tt.calls {
+			p, v := r.Admit("a", t0, false)
+			if !v.OK() {
+				t.Fatalf("%s: %+v", name, v)
+			}
+			p.Done(now, tt.outcome)
+		}
+		r.Defer("a", now, time.Minute)
+		got, want := r.Defer("a", now, time.Minute)-time.Minute, time.Duration(math.Ceil(1e9/tt.want))
+		if diff := got - want; diff < -time.Microsecond || diff > time.Microsecond {
+			t.Errorf("%s: apart by %v, want %v", name, got, want)
+		}
+	}
+}
+
+// What a destination did while it was well says nothing of when its breaker is open: its jobs come back at the default rate.
+func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 5}}})
+	send(t, r, "a", t0, Success)
+	send(t, r, "a", t0, times(4, Failure)...)
+	first := r.Defer("a", t0, time.Minute)
+	if got := r.Defer("a", t0, time.Minute) - first; got != time.Second/DefaultDrainRate {
+		t.Errorf("apart by %v", got)
+	}
+}
+
+// As long as no call is answered, deferred jobs come back less and less often: calls take at least as long as jobs have waited.
+func TestDeferSlowsDownWhileNothingIsAnswered(t *testing.T) {
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 2}})
+	for range 2 {
+		if _, v := r.Admit("a", t0, false); !v.OK() {
+			t.Fatalf("%+v", v)
+		}
+	}
+	r.Defer("a", t0, 0)
+	for _, age := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		first := r.Defer("a", t0.Add(age), 3*time.Minute)
+		if got, want := r.Defer("a", t0.Add(age), 3*time.Minute)-first, age/2; got < want-time.Microsecond || got > want+time.Microsecond {
+			t.Errorf("after %s apart by %s, want %s", age, got, want)
+		}
+	}
+}
+
+// TestDeferIsNeverAHotLoopNorEndless : for 100,000 jobs and any hint.
+func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		u := 0.0
+		r, err := NewDestinations(DestinationsConfig{
+			Random:  func() float64 { return u },
+			Default: DestinationConfig{DeferFloor: 2 * time.Second, DeferCap: time.Minute},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := t0
+		for range rapid.SampledFrom([]int{1, 10, 2000}).Draw(t, "jobs") {
+			u = rapid.Float64Range(0, 0.999).Draw(t, "u")
+			wait := time.Duration(rapid.Int64().Draw(t, "wait"))
+			if got := r.Defer("a", now, wait); got < 2*time.Second || got > time.Minute {
+				t.Fatalf("Defer(%v) = %v", wait, got)
+			}
+			if got := r.Defer("", now, wait); got < time.Second || got > 15*time.Hour {
+				t.Fatalf("without a destination: Defer(%v) = %v", wait, got)
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "ms")) * time.Millisecond)
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// DefaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
+const DefaultDrainRate = 10.0
+
+// DestinationConfig tunes what one destination may be sent.
+type DestinationConfig struct {
+	// Breaker opens when the destination is sick. The zero value has sensible defaults.
+	Breaker BreakerConfig
+	// Concurrency is how many calls may run at once. Zero or negative means no limit.
+	Concurrency int
+	// Rate limits calls per second. The zero value limits nothing.
+	Rate RateConfig
+	// Budget bounds retries. The zero value is 10 % of the successes plus 3 per second.
+	Budget BudgetConfig
+	// DrainRate is how many deferred jobs per second come back. Zero or negative means what the destination was seen to
+	// answer, at most Rate, or a guess while nothing is known. See [Destinations.Defer].
+	DrainRate float64
+	// DeferFloor is the shortest delay of a deferred job. Zero means 100 ms: where the end of a wait cannot be known it is 1 s anyway.
+	DeferFloor time.Duration
+	// DeferCap is the longest. Zero means 15 min. At least twice the floor.
+	DeferCap time.Duration
+}
+
+// over fills the zero fields of c from base.
+func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
+	return DestinationConfig{
+		Breaker:     c.Breaker.over(base.Breaker),
+		Concurrency: cmp.Or(c.Concurrency, base.Concurrency),
+		Rate:        RateConfig{Rate: cmp.Or(c.Rate.Rate, base.Rate.Rate), Burst: cmp.Or(c.Rate.Burst, base.Rate.Burst)},
+		Budget:      c.Budget.over(base.Budget),
+		DrainRate:   cmp.Or(c.DrainRate, base.DrainRate),
+		DeferFloor:  cmp.Or(c.DeferFloor, base.DeferFloor),
+		DeferCap:    cmp.Or(c.DeferCap, base.DeferCap),
+	}
+}
+
+func (c DestinationConfig) withDefaults() DestinationConfig {
+	c.Breaker = c.Breaker.withDefaults()
+	c.Concurrency = max(c.Concurrency, 0)
+	c.Rate.Rate = max(c.Rate.Rate, 0)
+	c.Budget = c.Budget.withDefaults()
+	c.DrainRate = max(c.DrainRate, 0)
+	c.DeferFloor = cmp.Or(c.DeferFloor, 100*time.Millisecond)
+	c.DeferCap = cmp.Or(c.DeferCap, 15*time.Minute)
+	return c
+}
+
+func (c DestinationConfig) validate() error {
+	if err := c.Breaker.validate(); err != nil {
+		return fmt.Errorf("breaker: %w", err)
+	}
+	if err := c.Rate.validate(); err != nil {
+		return fmt.Errorf("rate limit: %w", err)
+	}
+	if err := c.Budget.validate(); err != nil {
+		return fmt.Errorf("budget: %w", err)
+	}
+	switch {
+	case c.Concurrency > 1_000_000:
+		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", c.Concurrency)
+	case !(c.DrainRate <= 1e6) || c.DrainRate > 0 && c.DrainRate < 1e-3:
+		return fmt.Errorf("drain rate %v: use 0.001 to 1e6 per second, or 0 to measure it", c.DrainRate)
+	case c.DeferFloor < time.Millisecond:
+		return fmt.Errorf("defer floor %v: use at least 1ms", c.DeferFloor)
+	case c.DeferCap < 2*c.DeferFloor:
+		return fmt.Errorf("defer cap %v: use at least twice the floor of %v", c.DeferCap, c.DeferFloor)
+	}
+	return nil
+}
+
+// DestinationsConfig tunes a registry.
+type DestinationsConfig struct {
+	// Default holds for every destination.
+	Default DestinationConfig
+	// Overrides holds for the destination of that name, which is normalised. Zero fields are taken from Default; negative
+	// ones switch a limit off.
+	Overrides map[string]DestinationConfig
+	// Rate limits all destinations together. A call that another limit refuses takes nothing from it.
+	Rate RateConfig
+	// Max is how many destinations are remembered; beyond that newcomers share one. Zero means 100,000.
+	Max int
+	// IdleAfter is how long an unused, healthy destination is remembered. Zero means 10 min. It is never
+	// forgotten within its breaker's window.
+	IdleAfter time.Duration
+	// OnTransition is called after each transition of any breaker: outside all locks, one at a time and in order. It may call
+	// back and may panic. May be nil. Configure does not change it.
+	OnTransition func(Transition)
+	// Random returns numbers uniform in [0,1), for jitter. It must be safe for concurrent use. Nil means math/rand/v2.
+	// Configure does not change it.
+	Random func() float64
+}
+
+func (c DestinationsConfig) withDefaults() DestinationsConfig {
+	c.Rate.Rate = max(c.Rate.Rate, 0)
+	c.Max = cmp.Or(c.Max, 100_000)
+	c.IdleAfter = cmp.Or(c.IdleAfter, 10*time.Minute)
+	if c.Random == nil {
+		c.Random = rand.Float64
+	}
+	return c
+}
+
+func (c DestinationsConfig) validate() error {
+	if err := c.Rate.validate(); err != nil {
+		return fmt.Errorf("total rate limit: %w", err)
+	}
+	switch {
+	case c.Max < 1:
+		return fmt.Errorf("max %d: use at least 1", c.Max)
+	case c.IdleAfter < 0:
+		return fmt.Errorf("idle after %v: use a positive duration, or 0 for the default", c.IdleAfter)
+	}
+	return nil
+}
+
+// table is a DestinationsConfig, resolved. It is immutable.
+type table struct {
+	def       *settings
+	overrides map[string]*settings
+	max       int64
+	idle      time.Duration
+}
+
+func newTable(c DestinationsConfig, total *Limiter, random func() float64) (*table, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	if c.Rate.Rate == 0 {
+		total = nil
+	}
+	def, err := newSettings(c.Default, total, random)
+	if err != nil {
+		return nil, fmt.Errorf("default: %w", err)
+	}
+	t := &table{def: def, overrides: map[string]*settings{}, max: int64(c.Max), idle: c.IdleAfter}
+	for raw, over := range c.Overrides {
+		name := NormalizeDestination(raw)
+		if name == "" || t.overrides[name] != nil {
+			return nil, fmt.Errorf("override %q: name is empty or given twice once normalised to %q: keep one", raw, name)
+		}
+		if t.overrides[name], err = newSettings(over.over(c.Default), total, random); err != nil {
+			return nil, fmt.Errorf("override %q: %w", raw, err)
+		}
+	}
+	return t, nil
+}
+
+func (t *table) of(name string) *settings {
+	if s, ok := t.overrides[name]; ok {
+		return s
+	}
+	return t.def
+}
+
+func newSettings(c DestinationConfig, total *Limiter, random func() float64) (*settings, error) {
+	c = c.withDefaults()
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &settings{
+		breaker: c.Breaker, width: c.Breaker.width(), concurrency: uint32(c.Concurrency),
+		rate: newGCRA(c.Rate), rateLimit: c.Rate.Rate, budget: newBudgetRules(c.Budget), drain: c.DrainRate,
+		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: total, rand: random,
+	}, nil
+}

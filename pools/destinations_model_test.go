@@ -1,0 +1,226 @@
+package pools
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// modelDestination holds each limit apart, in its simplest form.
+type modelDestination struct {
+	breaker modelBreaker
+	gate    time.Time
+	out     map[int]modelTaken
+	calls   []time.Time // that hold a rate token of the destination
+	tokens  int         // of an AWS budget
+}
+
+type modelTaken struct {
+	retry bool
+	at    time.Time
+}
+
+const (
+	modelConcurrency = 3
+	modelBurst       = 4 // calls in any modelBurst seconds, and one a second over time
+	modelTokens      = 30
+	modelTotal       = 6
+)
+
+// conforms replays the calls through a bucket that holds burst and leaks one a second.
+func conforms(calls []time.Time, now time.Time, burst int) bool {
+	level, last := time.Duration(0), t0
+	for _, c := range append(append([]time.Time{}, calls...), now) {
+		level = max(level-c.Sub(last), 0) + time.Second
+		last = c
+	}
+	return level <= time.Duration(burst)*time.Second
+}
+
+func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time) Reason {
+	reason := m.breaker.reason(now)
+	wait := time.Duration(0)
+	if reason == ReasonBreakerOpen && m.breaker.state == StateOpen {
+		wait = m.breaker.until.Sub(now)
+	} else if reason == ReasonBreakerOpen {
+		wait = time.Second // at most: leases are long here
+	}
+	switch {
+	case reason == ReasonForcedOpen:
+		return reason
+	case m.gate.After(now) && m.gate.Sub(now) > wait:
+		return ReasonGated
+	case reason != ReasonOK:
+		return reason
+	case len(m.out) >= modelConcurrency:
+		return ReasonConcurrencyFull
+	case !conforms(m.calls, now, modelBurst):
+		return ReasonRateLimited
+	case retry && m.tokens < 14:
+		return ReasonBudgetEmpty
+	case !conforms(total, now, modelTotal):
+		return ReasonRateLimited
+	}
+	return ReasonOK
+}
+
+func TestDestinationsMatchTheModel(t *testing.T) {
+	breaker := BreakerConfig{
+		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: -1, Probes: 2,
+		ProbesToClose: 2, ProbeLease: time.Hour,
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		r, err := NewDestinations(DestinationsConfig{
+			Rate: RateConfig{Rate: 1, Burst: modelTotal},
+			Default: DestinationConfig{
+				Breaker: breaker, Concurrency: modelConcurrency, Rate: RateConfig{Rate: 1, Burst: modelBurst},
+				Budget: BudgetConfig{Form: BudgetAWS, Tokens: modelTokens},
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &modelWorld{r: r, now: t0, permits: map[int]*Permit{}, owner: map[int]string{}, dests: map[string]*modelDestination{}}
+		for _, name := range []string{"a", "b"} {
+			m := &modelDestination{out: map[int]modelTaken{}, tokens: modelTokens}
+			m.breaker = modelBreaker{cfg: breaker.withDefaults(), probes: map[int]time.Time{}, permits: map[int]modelPermit{}}
+			w.dests[name] = m
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"wait":   w.wait,
+			"admit":  w.admit,
+			"again":  w.admit,
+			"done":   w.done,
+			"cancel": w.cancel,
+			"gate":   w.gate,
+			"force":  w.force,
+			"":       w.check,
+		})
+	})
+}
+
+type modelWorld struct {
+	r       *Destinations
+	now     time.Time
+	next    int
+	permits map[int]*Permit
+	owner   map[int]string
+	dests   map[string]*modelDestination
+	total   []time.Time
+}
+
+func (w *modelWorld) pick(t *rapid.T) (string, *modelDestination) {
+	name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "destination")
+	return name, w.dests[name]
+}
+
+// permit picks one that was ever handed out, completed or not.
+func (w *modelWorld) permit(t *rapid.T) (int, *modelDestination) {
+	var ids []int
+	for id := range w.next {
+		if w.permits[id] != nil {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return -1, nil
+	}
+	id := rapid.SampledFrom(ids).Draw(t, "permit")
+	return id, w.dests[w.owner[id]]
+}
+
+func (w *modelWorld) wait(t *rapid.T) {
+	w.now = w.now.Add(time.Duration(rapid.IntRange(0, 16).Draw(t, "half seconds")) * 500 * time.Millisecond)
+}
+
+func (w *modelWorld) admit(t *rapid.T) {
+	name, m := w.pick(t)
+	retry := rapid.Bool().Draw(t, "retry")
+	want := m.verdict(w.now, retry, w.total)
+	peek := w.r.Peek(name, w.now, retry)
+	p, got := w.r.Admit(name, w.now, retry)
+	if got.Reason != want || peek != got || got.OK() != (got.Wait == 0) {
+		t.Fatalf("Admit = %+v, Peek = %+v, want %v", got, peek, want)
+	}
+	if !got.OK() {
+		return
+	}
+	id := w.next
+	w.next++
+	w.permits[id], w.owner[id] = &p, name
+	m.breaker.admit(id, w.now)
+	m.out[id] = modelTaken{retry, w.now}
+	m.calls, w.total = append(m.calls, w.now), append(w.total, w.now)
+	if retry {
+		m.tokens -= 14
+	}
+}
+
+func (w *modelWorld) done(t *rapid.T) {
+	id, m := w.permit(t)
+	if m == nil {
+		return
+	}
+	o := rapid.SampledFrom([]Outcome{Success, Success, Failure, Failure, Slow, Ignored}).Draw(t, "outcome")
+	w.permits[id].Done(w.now, o)
+	taken, out := m.out[id]
+	if !out {
+		return
+	}
+	delete(m.out, id)
+	if o == Success || o == Slow {
+		refund := 1
+		if taken.retry {
+			refund = 14
+		}
+		m.tokens = min(m.tokens+refund, modelTokens)
+	}
+	m.breaker.done(id, w.now, o)
+}
+
+// cancel is only right to compare at the time of the admission: later the model's bucket has leaked what never was in it.
+func (w *modelWorld) cancel(t *rapid.T) {
+	id, m := w.permit(t)
+	if m == nil {
+		return
+	}
+	taken, out := m.out[id]
+	if !out || !taken.at.Equal(w.now) {
+		return
+	}
+	w.permits[id].Cancel(w.now)
+	delete(m.out, id)
+	m.calls, w.total = m.calls[:len(m.calls)-1], w.total[:len(w.total)-1]
+	if taken.retry {
+		m.tokens = min(m.tokens+14, modelTokens)
+	}
+	m.breaker.done(id, w.now, Ignored)
+}
+
+func (w *modelWorld) gate(t *rapid.T) {
+	name, m := w.pick(t)
+	until := w.now.Add(time.Duration(rapid.IntRange(-5, 10).Draw(t, "seconds")) * time.Second)
+	w.r.Gate(name, w.now, until)
+	if until.After(m.gate) && until.After(w.now) {
+		m.gate = until
+	}
+}
+
+func (w *modelWorld) force(t *rapid.T) {
+	name, m := w.pick(t)
+	m.breaker.override = rapid.SampledFrom([]Override{OverrideNone, OverrideNone, OverrideNone, OverrideOpen, OverrideClosed}).Draw(t, "override")
+	w.r.Force(name, w.now, m.breaker.override)
+}
+
+func (w *modelWorld) check(t *rapid.T) {
+	for name, m := range w.dests {
+		s, ok := w.r.Lookup(name, w.now)
+		if !ok {
+			continue
+		}
+		if s.State != m.breaker.state || s.InUse != len(m.out) || s.RetriesLeft != m.tokens/14 {
+			t.Fatalf("%s: %+v, want %v, %d in use, %d tokens", name, s, m.breaker.state, len(m.out), m.tokens)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package pools
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// send makes one call to a destination that must be admitted.
+func send(t testing.TB, r *Destinations, name string, now time.Time, outcomes ...Outcome) {
+	t.Helper()
+	for _, o := range outcomes {
+		p, v := r.Admit(name, now, false)
+		if !v.OK() {
+			t.Fatalf("%s at %v: %+v", name, now.Sub(t0), v)
+		}
+		p.Done(now, o)
+	}
+}
+
+func wantVerdict(t testing.TB, r *Destinations, name string, now time.Time, retry bool, want Verdict) {
+	t.Helper()
+	if got := r.Peek(name, now, retry); got != want {
+		t.Errorf("%s at %v: Peek = %+v, want %+v", name, now.Sub(t0), got, want)
+	}
+	p, got := r.Admit(name, now, retry)
+	if got != want {
+		t.Errorf("%s at %v: Admit = %+v, want %+v", name, now.Sub(t0), got, want)
+	}
+	p.Cancel(now)
+}
+
+// TestClientErrorsDoNotMoveTheBreaker : client errors and cancellations move nothing.
+func TestClientErrorsDoNotMoveTheBreaker(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
+	send(t, r, "a", t0, times(20, Ignored)...) // 400 x 20
+	send(t, r, "a", t0, Success)
+	for i := range 5 { // 500, 404, 500, 404 ...
+		if _, open := r.OpenSince("c", t0); open {
+			t.Fatalf("open after %d failures", i)
+		}
+		send(t, r, "c", t0, Failure)
+		if i < 4 {
+			send(t, r, "c", t0, Ignored)
+		}
+	}
+	wantVerdict(t, r, "c", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
+	wantVerdict(t, r, "a", t0, false, Verdict{})
+}
+
+// TestManyURLsAreOneDestination : one breaker for all URLs of a host, bounded memory, open ones remembered.
+func TestManyURLsAreOneDestination(t *testing.T) {
+	r := registry(t, DestinationsConfig{})
+	for i := range 50_000 {
+		p, v := r.Admit(fmt.Sprintf("https://hooks.test/cb?id=%d", i), t0, false)
+		if !v.OK() {
+			t.Fatal(v)
+		}
+		p.Done(t0, Success)
+	}
+	for _, alias := range []string{"HOOKS.test", "hooks.test.", "hooks.test:443", "u@hooks.test"} {
+		send(t, r, alias, t0, Success)
+	}
+	list := r.Snapshot(t0)
+	if len(list) != 1 || list[0].Destination != "hooks.test" || list[0].Calls != 50_004 || r.Len() != 1 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// TestRefusalsBurnNothing : what is turned away burns nothing, however often it asks.
+func TestRefusalsBurnNothing(t *testing.T) {
+	r := registry(t, DestinationsConfig{
+		Rate:    RateConfig{Rate: 1000, Burst: 3},
+		Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 60, Burst: 2}, Budget: BudgetConfig{Form: BudgetAWS, Tokens: 14}},
+	})
+	r.Force("h", t0, OverrideOpen)
+	for i := range 20 { // re-checked every second
+		wantVerdict(t, r, "h", at(time.Duration(i)*time.Second), true, Verdict{ReasonForcedOpen, 30 * time.Second})
+	}
+	now := at(20 * time.Second)
+	r.Force("h", now, OverrideNone)
+	first, v := r.Admit("h", now, true)
+	if !v.OK() {
+		t.Fatalf("the budget, the rate or the total was burnt: %+v", v)
+	}
+	second, v := r.Admit("h", now, false)
+	if !v.OK() {
+		t.Fatalf("the second rate token was burnt: %+v", v)
+	}
+	first.Done(now, Success)
+	second.Done(now, Success)
+	for range 100 {
+		wantVerdict(t, r, "h", now, false, Verdict{ReasonRateLimited, time.Minute})
+	}
+	send(t, r, "h", now.Add(time.Minute), Success)
+}
+
+// TestTenantLimitTakesNothingFromOthers : a job stopped by its own destination's limit takes no token from the others.
+func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
+	r := registry(t, DestinationsConfig{
+		Rate:      RateConfig{Rate: 20, Burst: 20},
+		Overrides: map[string]DestinationConfig{"a": {Rate: RateConfig{Rate: 1, Burst: 1}}},
+	})
+	admitted := 0
+	for range 200 {
+		if p, v := r.Admit("a", t0, false); v.OK() {
+			admitted++
+			p.Done(t0, Success)
+		}
+	}
+	if admitted != 1 {
+		t.Errorf("%d of 200 admitted, want 1", admitted)
+	}
+	send(t, r, "b", t0, times(19, Success)...)
+	wantVerdict(t, r, "b", t0, false, Verdict{ReasonRateLimited, 50 * time.Millisecond})
+	wantVerdict(t, r, "never seen", t0, false, Verdict{ReasonRateLimited, 50 * time.Millisecond})
+}
+
+func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Rate: RateConfig{Rate: 1, Burst: 3}}})
+	p1, _ := r.Admit("a", t0, false)
+	p2, _ := r.Admit("a", t0, false)
+	for range 5 {
+		wantVerdict(t, r, "a", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
+	}
+	p1.Done(t0, Ignored)
+	p1.Done(t0, Ignored) // gives nothing back twice
+	p3, v := r.Admit("a", t0, false)
+	if !v.OK() {
+		t.Fatalf("refusals burnt the third token: %+v", v)
+	}
+	wantVerdict(t, r, "a", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
+	p2.Cancel(t0) // was not called after all: its token is back
+	p2.Cancel(t0)
+	send(t, r, "a", t0, Success)
+	wantVerdict(t, r, "a", t0, false, Verdict{ReasonRateLimited, time.Second})
+	p3.Done(t0, Success)
+}
+
+func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2}})
+	p, _ := r.Admit("a", t0, false)
+	p.Done(t0.Add(200*time.Millisecond), Success) // two at once: 10 per second
+	now := t0.Add(time.Second)
+	p, _ = r.Admit("a", now, false)
+	q, _ := r.Admit("a", now, false)
+	wantVerdict(t, r, "a", now, false, Verdict{ReasonConcurrencyFull, 100 * time.Millisecond})
+	p.Done(now, Ignored)
+	q.Done(now, Ignored)
+}
+
+func TestRetriesNeedBudget(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Floor: 0.1}}}) // one in 10 s
+	p, v := r.Admit("a", t0, true)
+	if !v.OK() {
+		t.Fatal(v)
+	}
+	wantVerdict(t, r, "a", t0, true, Verdict{ReasonBudgetEmpty, time.Second})
+	wantVerdict(t, r, "a", t0, false, Verdict{})
+	p.Cancel(t0)
+	p, v = r.Admit("a", t0, true)
+	if !v.OK() {
+		t.Fatalf("a cancelled retry burnt the budget: %+v", v)
+	}
+	if v := p.Retry(t0, false); v.Reason != ReasonBudgetEmpty {
+		t.Errorf("%+v", v)
+	}
+	p.Done(t0, Failure)
+	send(t, r, "a", t0, times(10, Success)...)
+	p, v = r.Admit("a", t0, true)
+	if !v.OK() {
+		t.Errorf("ten successes earned no retry: %+v", v)
+	}
+	p.Done(t0, Success)
+}
+
+func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
+	p, _ := r.Admit("a", t0, false)
+	if v := p.Retry(t0, false); !v.OK() {
+		t.Errorf("%+v", v)
+	}
+	r.Gate("a", t0, at(time.Minute))
+	if v := p.Retry(t0, false); v != (Verdict{ReasonGated, time.Minute}) {
+		t.Errorf("%+v", v)
+	}
+	send(t, r, "b", t0)
+	q, _ := r.Admit("b", t0, false)
+	send(t, r, "b", t0, Failure)
+	if v := q.Retry(t0, false); v != (Verdict{ReasonBreakerOpen, 30 * time.Second}) {
+		t.Errorf("%+v", v)
+	}
+	r.Force("b", t0, OverrideOpen)
+	if v := q.Retry(t0, false); v.Reason != ReasonForcedOpen {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestGateLeavesTheBreakerAlone(t *testing.T) {
+	r := registry(t, DestinationsConfig{})
+	p, _ := r.Admit("a", t0, false)
+	r.Gate("a", t0, at(120*time.Second))
+	r.Gate("a", t0, at(60*time.Second)) // a shorter one does not open it early
+	r.Gate("a", t0, at(-60*time.Second))
+	wantVerdict(t, r, "a", at(60*time.Second), false, Verdict{ReasonGated, 60 * time.Second})
+	if got := r.NextTry("a", t0); !got.Equal(at(120 * time.Second)) {
+		t.Errorf("NextTry = %v", got)
+	}
+	if _, open := r.OpenSince("a", t0); open {
+		t.Error("a gate counts as open")
+	}
+	list := r.Unhealthy(t0)
+	if len(list) != 1 || list[0].State != StateClosed || !list[0].GatedUntil.Equal(at(120*time.Second)) {
+		t.Errorf("%+v", list)
+	}
+	p.Done(at(time.Second), Success) // still counts
+	wantVerdict(t, r, "a", at(120*time.Second), false, Verdict{})
+	if s, _ := r.Lookup("a", at(20*time.Second)); s.Calls != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
+	send(t, r, "a", t0, Failure)
+	r.Gate("a", t0, at(10*time.Second))
+	wantVerdict(t, r, "a", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
+	r.Gate("a", t0, at(40*time.Second))
+	wantVerdict(t, r, "a", t0, false, Verdict{ReasonGated, 40 * time.Second})
+	wantVerdict(t, r, "a", at(35*time.Second), false, Verdict{ReasonGated, 5 * time.Second})
+}
+
+func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
+	r := registry(t, DestinationsConfig{})
+	send(t, r, "a", t0, times(20, Failure)...)
+	send(t, r, "a", at(30*time.Second), Failure, Failure) // a failed round
+	if since, open := r.OpenSince("a", at(time.Hour)); !open || !since.Equal(t0) {
+		t.Errorf("%v, %v", since, open)
+	}
+	send(t, r, "a", at(time.Hour), times(4, Success)...)
+	if _, open := r.OpenSince("a", at(time.Hour)); open {
+		t.Error("closed, yet open")
+	}
+	r.Force("a", at(2*time.Hour), OverrideOpen)
+	if since, open := r.OpenSince("a", at(3*time.Hour)); !open || !since.Equal(at(2*time.Hour)) {
+		t.Errorf("forced: %v, %v", since, open)
+	}
+	r.Force("a", at(2*time.Hour), OverrideClosed)
+	if _, open := r.OpenSince("a", at(3*time.Hour)); open {
+		t.Error("forced closed, yet open")
+	}
+	if _, open := r.OpenSince("unknown", t0); open {
+		t.Error("an unknown destination is open")
+	}
+}
+
+func TestTransitionsNameTheDestination(t *testing.T) {
+	var trail []Transition
+	r := registry(t, DestinationsConfig{OnTransition: func(tr Transition) { trail = append(trail, tr) }})
+	send(t, r, "https://A.test/x", t0, times(20, Failure)...)
+	send(t, r, "a.test", at(30*time.Second), times(4, Success)...)
+	r.Reset("a.test", at(time.Minute))
+	want := []Transition{
+		{"a.test", StateClosed, StateOpen, TransitionFailureRate, t0},
+		{"a.test", StateOpen, StateHalfOpen, TransitionOpenElapsed, at(30 * time.Second)},
+		{"a.test", StateHalfOpen, StateClosed, TransitionProbesSucceeded, at(30 * time.Second)},
+		{"a.test", StateClosed, StateClosed, TransitionReset, at(time.Minute)},
+	}
+	if diff := cmp.Diff(want, trail); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestNoDestinationIsNeverLimited(t *testing.T) {
+	r := registry(t, DestinationsConfig{Rate: RateConfig{Rate: 1}})
+	r.Force("", t0, OverrideOpen)
+	r.Gate("", t0, at(time.Hour))
+	r.Reset("", t0)
+	for range 100 {
+		wantVerdict(t, r, "", t0, true, Verdict{})
+	}
+	if _, open := r.OpenSince("", t0); open || r.Len() != 0 {
+		t.Errorf("open %v, %d entries", open, r.Len())
+	}
+}
+
+func TestDestinationsConfigIsChecked(t *testing.T) {
+	for path, cfg := range map[string]DestinationsConfig{
+		"max":                                {Max: -1},
+		"idle after":                         {IdleAfter: -1},
+		"total rate limit":                   {Rate: RateConfig{Rate: 1e10}},
+		"default: concurrency":               {Default: DestinationConfig{Concurrency: 1e7}},
+		"default: breaker: failure percent":  {Default: DestinationConfig{Breaker: BreakerConfig{FailurePercent: 101}}},
+		"default: rate limit: burst":         {Default: DestinationConfig{Rate: RateConfig{Rate: 1, Burst: -1}}},
+		"default: budget: form":              {Default: DestinationConfig{Budget: BudgetConfig{Form: "x"}}},
+		"default: drain rate":                {Default: DestinationConfig{DrainRate: 1e7}},
+		"default: defer floor":               {Default: DestinationConfig{DeferFloor: -1}},
+		"default: defer cap":                 {Default: DestinationConfig{DeferCap: 150 * time.Millisecond}},
+		`override "B.test": breaker: window`: {Overrides: map[string]DestinationConfig{"B.test": {Breaker: BreakerConfig{Window: 1}}}},
+		"given twice":                        {Overrides: map[string]DestinationConfig{"b.test": {}, "B.test": {}}},
+		"name is empty":                      {Overrides: map[string]DestinationConfig{" ": {}}},
+	} {
+		if _, err := NewDestinations(cfg); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v", path, err)
+		}
+	}
+}
+
+func TestBreakerConfigIsChecked(t *testing.T) {
+	for want, cfg := range map[string]BreakerConfig{
+		"failure percent": {FailurePercent: 101}, "slow percent": {SlowPercent: 101}, "window": {Window: time.Millisecond},
+		"minimum calls": {MinimumCalls: -1}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},
+		"open max": {OpenFor: time.Minute, OpenMax: time.Second}, "open jitter": {OpenJitter: 1}, "probes 101": {Probes: 101},
+		"probes to close": {Probes: 2, ProbesToClose: 3}, "probe lease": {ProbeLease: -1},
+	} {
+		if _, err := NewBreaker(cfg, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}

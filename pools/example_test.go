@@ -1,0 +1,75 @@
+package pools_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-go/caisson/pools"
+)
+
+func ExampleBreaker() {
+	breaker, err := pools.NewBreaker(pools.BreakerConfig{MinimumCalls: 3, OpenJitter: -1}, func(t pools.Transition) {
+		fmt.Printf("%v -> %v: %s\n", t.From, t.To, t.Reason)
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	for range 3 {
+		permit, _ := breaker.Admit(now)
+		permit.Done(now, pools.Failure)
+	}
+	_, verdict := breaker.Admit(now)
+	fmt.Println(verdict.Reason, verdict.Wait)
+	// Output:
+	// closed -> open: failure_rate
+	// breaker_open 30s
+}
+
+func ExampleDestinations() {
+	destinations, err := pools.NewDestinations(pools.DestinationsConfig{
+		Default: pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 1},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Now()
+	permit, _ := destinations.Admit("https://hooks.example/order?id=1", now, false)
+	_, verdict := destinations.Admit("https://hooks.example/order?id=2", now, false)
+	fmt.Println(verdict.Reason)
+	permit.Done(now, pools.Success)
+
+	destinations.Gate("hooks.example", now, now.Add(2*time.Minute)) // it answered 429 with Retry-After
+	verdict = destinations.Peek("hooks.example", now, false)
+	fmt.Println(verdict.Reason, verdict.Wait)
+	// Output:
+	// concurrency_full
+	// gated 2m0s
+}
+
+func ExampleCall() {
+	errUnavailable := errors.New("503")
+	policy, err := pools.NewPolicy(pools.CallConfig{
+		Name:      "prices",
+		Timeout:   time.Second,
+		Retryable: func(err error) bool { return errors.Is(err, errUnavailable) },
+		Backoff:   func(int) time.Duration { return time.Millisecond },
+	}, func(context.Context, error) (string, error) {
+		return "yesterday's price", nil
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	attempts := 0
+	price, err := pools.Call(context.Background(), policy, func(context.Context) (string, error) {
+		attempts++
+		return "", errUnavailable
+	})
+	fmt.Println(price, err, attempts, policy.Snapshot().FellBack)
+	// Output: yesterday's price <nil> 3 1
+}

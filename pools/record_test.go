@@ -1,0 +1,32 @@
+package pools
+
+import (
+	"testing"
+	"time"
+)
+
+func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	ds, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		ds.Record("db", now, Failure)
+	}
+	ds.Record("db", now, Ignored)
+	if v := ds.Peek("db", now, false); !v.OK() {
+		t.Fatalf("four failures and an ignored call opened a breaker that wants five: %+v", v)
+	}
+	ds.Record("db", now, Failure)
+	if v := ds.Peek("db", now, false); v.Reason != ReasonBreakerOpen {
+		t.Fatalf("five failures of five: got %+v", v)
+	}
+	later := now.Add(time.Hour)
+	for range 10 {
+		ds.Record("db", later, Success) // not a probe: it has no voice
+	}
+	if _, open := ds.OpenSince("db", later); !open {
+		t.Fatal("recorded successes closed an open breaker")
+	}
+}

@@ -1,0 +1,251 @@
+package pools
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
+	r := registry(t, DestinationsConfig{
+		Max: 1000, IdleAfter: time.Minute, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}},
+	})
+	send(t, r, "open.test", t0, Failure)
+	r.Force("forced.test", t0, OverrideClosed)
+	r.Gate("gated.test", t0, at(1000*time.Hour))
+	busy, _ := r.Admit("busy.test", t0, false)
+	now := t0
+	for i := range 20_000 {
+		now = now.Add(time.Second)
+		send(t, r, fmt.Sprintf("host-%d.test", i), now, Success)
+		if n := r.Len(); n > 1000 {
+			t.Fatalf("%d entries", n)
+		}
+	}
+	for _, name := range []string{"open.test", "forced.test", "gated.test", "busy.test"} {
+		if _, ok := r.Lookup(name, now); !ok {
+			t.Errorf("%s is forgotten", name)
+		}
+	}
+	if n := len(r.Snapshot(now.Add(time.Hour))); n != 4 {
+		t.Errorf("%d entries left after an hour, want the 4 that may not be forgotten", n)
+	}
+	busy.Done(now, Success)
+	if _, open := r.OpenSince("open.test", now); !open {
+		t.Error("open.test is not open")
+	}
+}
+
+func TestRegistryForgetsIdleOnesWhileOthersAreUsed(t *testing.T) {
+	r := registry(t, DestinationsConfig{Max: 3000, IdleAfter: time.Minute})
+	for i := range 3000 {
+		send(t, r, fmt.Sprintf("host-%d.test", i), t0, Success)
+	}
+	for i := range 100_000 { // no newcomers, only use
+		send(t, r, fmt.Sprintf("host-%d.test", i%20), at(2*time.Minute), Ignored)
+	}
+	if n := r.Len(); n > 300 {
+		t.Errorf("%d entries, of which 20 are used", n)
+	}
+}
+
+func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
+	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}, Concurrency: 2}})
+	send(t, r, "a", t0, Failure)
+	send(t, r, "b", t0, Failure)
+	p1, v1 := r.Admit("c", t0, false)
+	p2, v2 := r.Admit("d", t0, false)
+	if !v1.OK() || !v2.OK() || r.Len() != 2 {
+		t.Fatalf("%+v, %+v, %d entries", v1, v2, r.Len())
+	}
+	wantVerdict(t, r, "e", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
+	list := r.Snapshot(t0)
+	if len(list) != 3 || list[0].Destination != Overflow || list[0].InUse != 2 {
+		t.Errorf("%+v", list)
+	}
+	p1.Done(t0, Failure) // opens it for all of them
+	p2.Done(t0, Success)
+	wantVerdict(t, r, "e", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
+	r.Reset(Overflow, t0)
+	wantVerdict(t, r, "e", t0, false, Verdict{})
+	now := at(time.Hour)
+	send(t, r, "a", now, times(4, Success)...) // a closes
+	later := now.Add(time.Hour)                // and is idle
+	send(t, r, "f", later, Success)
+	if _, ok := r.Lookup("f", later); !ok {
+		t.Error("f has no entry of its own though there was room to make")
+	}
+	if _, ok := r.Lookup("b", later); !ok {
+		t.Error("b was forgotten while open")
+	}
+}
+
+func TestPeekRemembersNothing(t *testing.T) {
+	r := registry(t, DestinationsConfig{})
+	for i := range 1000 {
+		r.Peek(fmt.Sprint(i), t0, true)
+		r.OpenSince(fmt.Sprint(i), t0)
+		r.Reset(fmt.Sprint(i), t0)
+	}
+	if r.Len() != 0 {
+		t.Errorf("%d entries", r.Len())
+	}
+	r = registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Floor: -1}}})
+	wantVerdict(t, r, "newcomer", t0, true, Verdict{ReasonBudgetEmpty, time.Second})
+}
+
+func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
+	r := registry(t, DestinationsConfig{
+		IdleAfter: time.Minute, Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 3600}, DrainRate: 0.002},
+	})
+	send(t, r, "a", t0, Success)
+	r.Defer("b", t0, time.Second) // the next in line is due after 501 s
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{8 * time.Minute, 2}, {59 * time.Minute, 1}, {61 * time.Minute, 0}} {
+		if got := len(r.Snapshot(at(tt.after))); got != tt.want {
+			t.Errorf("after %v: %d destinations, want %d", tt.after, got, tt.want)
+		}
+	}
+}
+
+func TestTroubleThatIsOverIsForgotten(t *testing.T) {
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{Ramp: time.Minute, Probes: 1}}})
+	send(t, r, "a", t0, times(20, Failure)...)
+	send(t, r, "a", at(30*time.Second), Success)
+	for _, after := range []time.Duration{89 * time.Second, 90 * time.Second} {
+		want := after < 90*time.Second // the end of the ramp
+		send(t, r, "a", at(after), Ignored)
+		_, _, d := r.find("a")
+		r.shardOf("a").mu.Unlock()
+		if got := d.tr != nil; got != want {
+			t.Errorf("after %v: remembers trouble: %v", after, got)
+		}
+	}
+}
+
+func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
+	cfg := DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Breaker: BreakerConfig{MinimumCalls: 4, Window: 30 * time.Second}}}
+	r := registry(t, cfg)
+	send(t, r, "open", t0, times(4, Failure)...)
+	send(t, r, "a", t0, Failure, Failure)
+	p1, _ := r.Admit("a", t0, false)
+	p2, _ := r.Admit("a", t0, false)
+
+	cfg.Default.Concurrency = 1
+	cfg.Default.Breaker.Window = time.Hour
+	cfg.Overrides = map[string]DestinationConfig{"https://A/": {Breaker: BreakerConfig{MinimumCalls: 3}}}
+	if err := r.Configure(at(time.Second), cfg); err != nil {
+		t.Fatal(err)
+	}
+	wantVerdict(t, r, "open", at(time.Second), false, Verdict{ReasonBreakerOpen, 29 * time.Second})
+	p1.Done(at(time.Second), Success) // the third call of the override's minimum: two failures of three
+	wantVerdict(t, r, "a", at(time.Second), false, Verdict{ReasonBreakerOpen, 30 * time.Second})
+	if s, _ := r.Lookup("a", at(time.Second)); s.InUse != 1 || s.Concurrency != 1 {
+		t.Errorf("%+v", s)
+	}
+	p2.Done(at(time.Second), Success)
+	if s, _ := r.Lookup("a", at(time.Second)); s.InUse != 0 {
+		t.Errorf("a permit is lost: %+v", s)
+	}
+
+	cfg.Default.Breaker.Window = 1
+	if err := r.Configure(at(time.Second), cfg); err == nil {
+		t.Fatal("a bad config was accepted")
+	}
+	wantVerdict(t, r, "open", at(time.Second), false, Verdict{ReasonBreakerOpen, 29 * time.Second})
+}
+
+func TestOverridesFillInFromTheDefault(t *testing.T) {
+	base := DestinationConfig{
+		Breaker: WebhookBreaker(), Concurrency: 3, Rate: RateConfig{Rate: 5, Burst: 2}, DrainRate: 7,
+		Budget: BudgetConfig{Form: BudgetAWS, Tokens: 99},
+	}
+	got := DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 9}, Concurrency: -1}.over(base).withDefaults()
+	if b := got.Breaker; b.MinimumCalls != 9 || b.FailurePercent != 80 || b.Window != 10*time.Minute || b.OpenFor != 5*time.Minute {
+		t.Errorf("%+v", b)
+	}
+	if got.Concurrency != 0 || got.Rate != base.Rate || got.DrainRate != 7 || got.Budget.Tokens != 99 || got.Budget.Form != BudgetAWS {
+		t.Errorf("%+v", got)
+	}
+	if b := (BudgetConfig{Form: BudgetGRPC}).over(base.Budget).withDefaults(); b.Tokens != 10 {
+		t.Errorf("another form took the tokens of this one: %+v", b)
+	}
+}
+
+func TestDefaultsAndPresets(t *testing.T) {
+	d := BreakerConfig{}.withDefaults()
+	if d.FailurePercent != 50 || d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
+		d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
+		t.Errorf("%+v", d)
+	}
+	for _, c := range []BreakerConfig{{}, WebhookBreaker(), CriticalBreaker(), OptionalBreaker()} {
+		if err := c.withDefaults().validate(); err != nil {
+			t.Error(err)
+		}
+	}
+	for normal, want := range map[float64]int{0: 25, 0.001: 25, 0.02: 25, 0.03: 30, 0.06: 60, 0.5: 80} {
+		if got := FailurePercentFor(normal); got != want {
+			t.Errorf("FailurePercentFor(%v) = %d, want %d", normal, got, want)
+		}
+	}
+}
+
+// TestRegistryUnderManyCallers holds the limits while everything happens at once.
+func TestRegistryUnderManyCallers(t *testing.T) {
+	const limit = 4
+	var transitions atomic.Int64
+	r := registry(t, DestinationsConfig{
+		Max: 50, IdleAfter: time.Second,
+		Default:      DestinationConfig{Concurrency: limit, Breaker: BreakerConfig{MinimumCalls: 5, OpenFor: time.Second, Window: time.Second}},
+		OnTransition: func(Transition) { transitions.Add(1) },
+	})
+	var running [100]atomic.Int32
+	var clock atomic.Int64
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 3000 {
+				now := at(time.Duration(clock.Add(int64(time.Millisecond))))
+				k := (g + i) % len(running)
+				name := fmt.Sprintf("https://h%d.test/%d", k, i)
+				r.Peek(name, now, false)
+				p, v := r.Admit(name, now, i%3 == 0)
+				if v.OK() {
+					// In the overflow several names share the limit, so that it holds for each of them too.
+					if n := running[k].Add(1); n > limit {
+						t.Errorf("%d at once to %s", n, name)
+					}
+					running[k].Add(-1)
+					p.Done(now, Outcome(i%4))
+				} else if v.Wait <= 0 {
+					t.Errorf("%+v", v)
+				}
+				switch i % 500 {
+				case 0:
+					_ = r.Configure(now, DestinationsConfig{Max: 50, Default: DestinationConfig{Concurrency: 1 + i%limit}})
+				case 1:
+					r.Snapshot(now)
+				case 2:
+					r.Force(name, now, Override(i%3))
+				case 3:
+					r.Gate(name, now, now.Add(time.Second))
+				case 4:
+					r.Defer(name, now, v.Wait)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if r.Len() > 50 || transitions.Load() == 0 {
+		t.Errorf("%d entries, %d transitions", r.Len(), transitions.Load())
+	}
+	for _, s := range r.Snapshot(at(time.Duration(clock.Load()))) {
+		if s.InUse != 0 {
+			t.Errorf("lost permits: %+v", s)
+		}
+	}
+}

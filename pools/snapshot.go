@@ -1,0 +1,102 @@
+package pools
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// DestinationSnapshot describes one destination for display.
+type DestinationSnapshot struct {
+	Destination string   `json:"destination"`
+	State       State    `json:"state"`
+	Override    Override `json:"override"`
+	// OpenSince is when it left closed; zero while it is closed.
+	OpenSince time.Time `json:"open_since,omitzero"`
+	// NextTry is when the breaker, gate or rate limit lets the next call through; zero if it does now.
+	NextTry time.Time `json:"next_try,omitzero"`
+	// Verdict is what a first try would be answered now.
+	Verdict Verdict `json:"verdict"`
+	// GatedUntil is the end of the destination's own gate; zero if there is none.
+	GatedUntil time.Time `json:"gated_until,omitzero"`
+	// InUse counts the permits that are out, Concurrency is how many there are; 0 means no limit.
+	InUse       int `json:"in_use"`
+	Concurrency int `json:"concurrency"`
+	// Calls, Failures and Slow count what completed in the breaker's window.
+	Calls    int `json:"calls"`
+	Failures int `json:"failures"`
+	Slow     int `json:"slow"`
+	// FailedRounds is how often in a row the probes failed.
+	FailedRounds int `json:"failed_rounds"`
+	// RetriesLeft is how many retries the budget allows now.
+	RetriesLeft int `json:"retries_left"`
+}
+
+func (d *destination) snapshot(now time.Time) DestinationSnapshot {
+	at := stamp(now)
+	reason, wait := d.check(at, false)
+	t := d.win.tally(slot(at, d.s.width))
+	s := DestinationSnapshot{
+		Destination: d.name, State: d.state, Override: d.override,
+		Verdict: Verdict{Reason: reason, Wait: time.Duration(wait)},
+		InUse:   int(d.out), Concurrency: int(d.s.concurrency),
+		Calls: int(t.calls), Failures: int(t.failures), Slow: int(t.slow),
+		RetriesLeft: d.left(&d.s.budget, at),
+	}
+	if wait > 0 {
+		s.NextTry = now.Add(time.Duration(wait))
+	}
+	if since, ok := d.openSince(); ok {
+		s.OpenSince = timeAt(now, since)
+	}
+	if d.tr != nil {
+		s.FailedRounds = int(d.tr.opens)
+		if d.tr.gate > at {
+			s.GatedUntil = timeAt(now, d.tr.gate)
+		}
+	}
+	return s
+}
+
+// healthy reports whether there is nothing to tell about d: closed, not overridden, not gated.
+func (d *destination) healthy(at int64) bool {
+	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.gate <= at)
+}
+
+// Snapshot describes all destinations, sorted by name, and forgets the idle ones. The overflow is listed while it is in use.
+func (r *Destinations) Snapshot(now time.Time) []DestinationSnapshot {
+	return r.snapshot(now, true)
+}
+
+// Unhealthy describes the destinations that are not simply closed: open, half-open, overridden or gated.
+func (r *Destinations) Unhealthy(now time.Time) []DestinationSnapshot {
+	return r.snapshot(now, false)
+}
+
+func (r *Destinations) snapshot(now time.Time, all bool) []DestinationSnapshot {
+	at, t := stamp(now), r.table.Load()
+	list := []DestinationSnapshot{}
+	r.each(func(s *shard) {
+		if s != &r.overflow {
+			r.sweep(s, at, t, len(s.m), nil)
+		}
+		for _, d := range s.m {
+			if healthy := d.healthy(at); healthy && (!all || d.name == Overflow && d.out == 0 && d.win == nil) {
+				continue
+			}
+			list = append(list, d.snapshot(now))
+		}
+	})
+	slices.SortFunc(list, func(a, b DestinationSnapshot) int { return strings.Compare(a.Destination, b.Destination) })
+	return list
+}
+
+// Lookup describes one destination; false if it is not known.
+func (r *Destinations) Lookup(name string, now time.Time) (DestinationSnapshot, bool) {
+	s, _, d := r.find(name)
+	defer s.mu.Unlock()
+	if d == nil {
+		return DestinationSnapshot{}, false
+	}
+	return d.snapshot(now), true
+}
