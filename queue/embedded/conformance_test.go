@@ -1,0 +1,83 @@
+package embedded
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/queuetest"
+)
+
+// pinned is what the driver must declare.
+var pinned = queue.Capabilities{
+	Name:           "embedded",
+	MaxBody:        16 << 20,
+	Ordered:        true,
+	CountsAttempts: true,
+	SingleHost:     true,
+	Depth:          queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+}
+
+func TestConformance(t *testing.T) {
+	for _, sync := range []string{"mixed", "full"} {
+		t.Run(sync, func(t *testing.T) {
+			t.Parallel()
+			queuetest.Run(t, queuetest.Harness{
+				Want: pinned,
+				New: func(t testing.TB) func() queue.Broker {
+					path := filepath.Join(t.TempDir(), "queue.db")
+					return func() queue.Broker {
+						b, err := Open(t.Context(), Config{Path: path, Sync: sync})
+						if err != nil {
+							t.Fatal(err)
+						}
+						return b
+					}
+				},
+				Durable:            true,
+				LeasesOutliveClose: true,
+				Shared:             true,
+				Fenced:             true,
+				CountsDeliveries:   true,
+				StampsEnqueued:     true,
+				Lease:              500 * time.Millisecond,
+				Delay:              500 * time.Millisecond,
+				Quiet:              100 * time.Millisecond,
+			})
+		})
+	}
+}
+
+// TestConformanceInMemory runs in bubbles, with all brokers of a case on one file in memory.
+func TestConformanceInMemory(t *testing.T) {
+	queuetest.Run(t, queuetest.Harness{
+		Want: pinned,
+		New: func(t testing.TB) func() queue.Broker {
+			file, err := sqlitefile.OpenMemory(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := file.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return func() queue.Broker {
+				b, err := OnFile(t.Context(), file, Config{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return b
+			}
+		},
+		Durable:            true, // as long as the file is open
+		LeasesOutliveClose: true,
+		Shared:             true,
+		Fenced:             true,
+		CountsDeliveries:   true,
+		StampsEnqueued:     true,
+		Virtual:            true,
+	})
+}
