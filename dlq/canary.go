@@ -1,0 +1,163 @@
+package dlq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-go/caisson/idempotency"
+)
+
+// Canary tries a few jobs and waits for what becomes of them before the rest is replayed.
+type Canary struct {
+	// Size is how many jobs are tried first. Zero means none: no canary.
+	Size int
+	// MaxFail is the most of them, in percent, that may die again. Zero means none.
+	MaxFail float64
+	// Outcomes tells what became of them. Required if Size is set. [StoreOutcomes] asks the stores.
+	Outcomes Outcomes
+	// Wait is how long to wait for all of them. It should cover a job's attempts with their backoff. Zero means 5 minutes.
+	Wait time.Duration
+	// Poll is how often to ask. Zero means 1 s.
+	Poll time.Duration
+}
+
+func (c Canary) withDefaults() Canary {
+	c.Wait = cmp.Or(c.Wait, 5*time.Minute)
+	c.Poll = cmp.Or(c.Poll, time.Second)
+	return c
+}
+
+func (c Canary) validate() error {
+	switch {
+	case c.Size < 0 || c.Wait < 0 || c.Poll < 0:
+		return fmt.Errorf("canary of %d, wait %v, poll %v: must not be negative", c.Size, c.Wait, c.Poll)
+	case c.MaxFail < 0 || c.MaxFail > 100:
+		return fmt.Errorf("canary: max fail of %v %% must be from 0 to 100", c.MaxFail)
+	case c.Size > 0 && c.Outcomes == nil:
+		return errors.New("canary: outcomes are missing: without them nobody knows whether the jobs died again")
+	}
+	return nil
+}
+
+// Errors of a canary. Match them with errors.Is.
+var (
+	// ErrCanaryFailed means that more of the first jobs died again than allowed. The rest stays dead.
+	ErrCanaryFailed = errors.New("canary failed")
+	// ErrCanaryUndecided means that the first jobs did not end in time. The rest stays dead.
+	ErrCanaryUndecided = errors.New("canary undecided")
+)
+
+// CanaryReport is what became of the jobs that were tried first.
+type CanaryReport struct {
+	Size      int `json:"size"`
+	Completed int `json:"completed"`
+	Died      int `json:"died"`
+	// Pending have not ended yet.
+	Pending int `json:"pending"`
+}
+
+// Fate is what became of a replayed run.
+type Fate uint8
+
+// The fates.
+const (
+	// FatePending: the run has not ended yet, or nobody knows.
+	FatePending Fate = iota
+	// FateCompleted: the job's key is completed.
+	FateCompleted
+	// FateDied: the run is a dead letter.
+	FateDied
+)
+
+// Outcomes tells what became of replayed runs.
+type Outcomes interface {
+	Fate(ctx context.Context, r Republished) (Fate, error)
+}
+
+// StoreOutcomes learns outcomes from the stores that workers write to. Jobs that claim no key never count as completed.
+type StoreOutcomes struct {
+	Claims  idempotency.Store
+	Letters Store
+}
+
+// Fate implements [Outcomes].
+func (s StoreOutcomes) Fate(ctx context.Context, r Republished) (Fate, error) {
+	entry, err := s.Letters.Get(ctx, EntryID(r.Job, r.Run))
+	switch {
+	case err == nil && entry.State != Held:
+		return FateDied, nil
+	case err != nil && !errors.Is(err, ErrNotFound):
+		return FatePending, fmt.Errorf("dead letter of %s run %d: %w", r.Job, r.Run, err)
+	}
+	rec, err := s.Claims.Get(ctx, r.Key)
+	switch {
+	case err == nil && rec.State == idempotency.Completed:
+		return FateCompleted, nil
+	case err != nil && !errors.Is(err, idempotency.ErrNotFound):
+		return FatePending, fmt.Errorf("key of %s: %w", r.Job, err)
+	}
+	return FatePending, nil
+}
+
+// canary replays the first jobs and returns nil if the rest may follow.
+func (p *pass) canary(ctx context.Context) error {
+	var tried []Republished
+	for len(tried) < p.Canary.Size {
+		batch, err := p.batch(ctx, min(p.BatchSize, p.Canary.Size-len(tried)))
+		tried = append(tried, batch.replayed...)
+		p.report.Canary = CanaryReport{Size: len(tried), Pending: len(tried)}
+		if err != nil {
+			return err
+		}
+		if !batch.more {
+			break
+		}
+	}
+	deadline := time.Now().Add(p.Canary.Wait)
+	for {
+		if err := p.fates(ctx, tried); err != nil {
+			return err
+		}
+		c := p.report.Canary
+		switch {
+		case float64(c.Died)*100 > p.Canary.MaxFail*float64(c.Size):
+			return fmt.Errorf("%w: %d of %d jobs died again, %v %% are allowed; the others stay dead", ErrCanaryFailed, c.Died, c.Size, p.Canary.MaxFail)
+		case c.Pending == 0:
+			return nil
+		case !time.Now().Before(deadline):
+			return fmt.Errorf("%w: %d of %d jobs have not ended within %v; the others stay dead: wait longer, or look why", ErrCanaryUndecided,
+				c.Pending, c.Size, p.Canary.Wait)
+		}
+		if p.Progress != nil {
+			p.Progress(p.copyReport())
+		}
+		sleep(ctx, p.Canary.Poll)
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+}
+
+// fates asks for all jobs anew and notes the numbers.
+func (p *pass) fates(ctx context.Context, tried []Republished) error {
+	c := CanaryReport{Size: len(tried)}
+	for _, r := range tried {
+		fate, err := p.Canary.Outcomes.Fate(ctx, r)
+		if err != nil {
+			return fmt.Errorf("canary: %w", err)
+		}
+		switch fate {
+		case FateCompleted:
+			c.Completed++
+		case FateDied:
+			c.Died++
+		default:
+			c.Pending++
+		}
+	}
+	p.report.Canary = c
+	return nil
+}

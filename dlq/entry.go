@@ -1,0 +1,159 @@
+package dlq
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/caisson-go/caisson/queue"
+)
+
+// State of an entry.
+type State string
+
+// The states.
+const (
+	// Dead entries wait for an operator. They are the DLQ's depth.
+	Dead State = "dead"
+	// Held entries wait for their destination to recover and are released by workers. They are not part of the depth.
+	Held State = "held"
+	// Replayed entries were published again as the next run.
+	Replayed State = "replayed"
+	// Purged entries were given up by an operator; their payload is gone.
+	Purged State = "purged"
+)
+
+// States lists all states.
+func States() []State { return []State{Dead, Held, Replayed, Purged} }
+
+// Cause is the class of reason for which a job ended here. Classes are few and bounded: metrics use them as labels.
+type Cause string
+
+// The causes.
+const (
+	// CauseExhausted: the last attempt failed with an ordinary error.
+	CauseExhausted Cause = "exhausted"
+	// CauseTimeout: the last attempt ran into the job's timeout.
+	CauseTimeout Cause = "timeout"
+	// CausePanic: the last attempt panicked or ended its goroutine.
+	CausePanic Cause = "panic"
+	// CauseWorkerLost: the last attempt never reported: the process died or lost its lease.
+	CauseWorkerLost Cause = "worker_lost"
+	// CauseRejected: the handler said that the job can never succeed.
+	CauseRejected Cause = "rejected"
+	// CauseUndecodable: the envelope or payload could not be read.
+	CauseUndecodable Cause = "undecodable"
+	// CauseUnknownKind: no worker knew the kind for too long.
+	CauseUnknownKind Cause = "unknown_kind"
+	// CauseExpired: the job's deadline or max age passed before it could run.
+	CauseExpired Cause = "expired"
+	// CauseMismatch: the job's key belongs to another payload.
+	CauseMismatch Cause = "idempotency_mismatch"
+	// CauseEndpointGone: the webhook endpoint answered 410 or is disabled.
+	CauseEndpointGone Cause = "endpoint_gone"
+	// CauseDestinationOpen: held, since the destination's breaker has been open for long.
+	CauseDestinationOpen Cause = "destination_open"
+)
+
+// Causes lists all causes.
+func Causes() []Cause {
+	return []Cause{
+		CauseExhausted, CauseTimeout, CausePanic, CauseWorkerLost, CauseRejected, CauseUndecodable, CauseUnknownKind,
+		CauseExpired, CauseMismatch, CauseEndpointGone, CauseDestinationOpen,
+	}
+}
+
+// MaxError is the most bytes of an error text that an entry keeps.
+const MaxError = 4 << 10
+
+// Entry is one job that was given up or is held.
+type Entry struct {
+	// ID is [EntryID] of Job and Run.
+	ID string `json:"id"`
+	// Job is the job's id; for a message that could not be decoded the broker's id, prefixed with the queue.
+	Job string `json:"job"`
+	// Run is the run that ended here.
+	Run   int   `json:"run"`
+	State State `json:"state"`
+
+	Queue       string `json:"queue"`
+	Kind        string `json:"kind"`
+	Key         string `json:"key,omitempty"`
+	Destination string `json:"destination,omitempty"`
+
+	Cause Cause `json:"cause"`
+	// Error is the last error, cut to [MaxError] bytes on a rune boundary.
+	Error string `json:"error"`
+	// Fingerprint groups errors that differ only in numbers, ids and addresses. See [FingerprintError].
+	Fingerprint string `json:"fingerprint"`
+	// Attempts holds the failed attempts that are known, oldest first.
+	Attempts []Attempt `json:"attempts,omitempty"`
+	// AttemptCount is how many attempts were spent; more than len(Attempts) where a process died or no ledger was kept.
+	AttemptCount int `json:"attempt_count"`
+	// Replays is how many replays led to this run. It equals Run.
+	Replays int `json:"replays"`
+
+	EnqueuedAt    time.Time `json:"enqueued_at"`
+	FirstFailedAt time.Time `json:"first_failed_at"`
+	LastFailedAt  time.Time `json:"last_failed_at"`
+	// StoredAt is when the entry was put, or became Dead after it was Held. The store sets it.
+	StoredAt time.Time `json:"stored_at"`
+	// ChangedAt is when the state last changed. The store sets it.
+	ChangedAt time.Time `json:"changed_at"`
+
+	// Message is the original: body and headers as they were received. Lists leave it out.
+	Message queue.Message `json:"-"`
+}
+
+// Attempt is one failed attempt.
+type Attempt struct {
+	Number  int       `json:"number"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	Error   string    `json:"error"`
+}
+
+// MaxAttemptError is the most bytes of an attempt's error that an entry keeps.
+const MaxAttemptError = 512
+
+// ForStore returns e as stores keep it, put at now: with its id, times, replays and fingerprint set and its errors cut. It
+// returns an error if e cannot be stored.
+func (e Entry) ForStore(now time.Time) (Entry, error) {
+	switch {
+	case e.Job == "" || e.Run < 0:
+		return e, fmt.Errorf("dead letter of job %q, run %d: needs a job and a run of 0 or more", e.Job, e.Run)
+	case e.State != Dead && e.State != Held:
+		return e, fmt.Errorf("dead letter of job %q: state %q cannot be put: use %q or %q", e.Job, e.State, Dead, Held)
+	}
+	e.ID = EntryID(e.Job, e.Run)
+	e.Replays = e.Run
+	e.Error = CapError(e.Error, MaxError)
+	if e.Fingerprint == "" {
+		e.Fingerprint = FingerprintError(e.Error)
+	}
+	e.Attempts = slices.Clone(e.Attempts)
+	for i := range e.Attempts {
+		e.Attempts[i].Error = CapError(e.Attempts[i].Error, MaxAttemptError)
+	}
+	e.StoredAt, e.ChangedAt = now, now
+	return e, nil
+}
+
+// EntryID returns the id of the entry for one run of a job: the job's id, a dot and the run.
+func EntryID(job string, run int) string { return fmt.Sprintf("%s.%d", job, run) }
+
+// CapError cuts text to at most limit bytes on a rune boundary and marks the cut. Invalid UTF-8 is replaced.
+func CapError(text string, limit int) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= limit {
+		return text
+	}
+	const mark = "… (cut)"
+	cut := max(0, limit-len(mark))
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + mark
+}

@@ -1,0 +1,84 @@
+package dlq
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-go/caisson/queue"
+)
+
+// releaseTime is how long a release keeps its entries from others, and how long it may take.
+const releaseTime = time.Minute
+
+// releaseBytes is the most bytes of bodies that one release has in hand.
+const releaseBytes = 16 << 20
+
+// ReleaseHeld publishes up to n, and up to 16 MiB, of the oldest jobs that are held for destination back to their queues, unchanged and as the same run,
+// and removes each entry once its message is confirmed. It returns how many jobs were released. What was not confirmed stays held,
+// and the error says why. A crash in between publishes a job again, which its claim makes harmless.
+//
+// It is safe to call from several workers at once, each with an owner of its own. A done ctx stops it before it takes entries, not
+// between publishing and removing.
+func ReleaseHeld(ctx context.Context, store Store, broker Publisher, destination string, n int, owner string) (int, error) {
+	if destination == "" || n < 1 {
+		return 0, fmt.Errorf("release %d held jobs of destination %q: both must be set", n, destination)
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	f := Filter{States: []State{Held}, Destination: destination}
+	entries, err := store.Reserve(ctx, f, Reservation{Owner: owner, For: releaseTime, Limit: n, MaxBytes: releaseBytes})
+	if err != nil {
+		return 0, fmt.Errorf("reserve held jobs of %s: %w", destination, err)
+	}
+	confirmed, err := publishHeld(ctx, broker, entries, rand.Text())
+	rs := make([]Resolution, len(entries))
+	released := 0
+	for i, e := range entries {
+		rs[i] = Resolution{ID: e.ID, To: Held}
+		if confirmed[e.ID] {
+			rs[i].To = ""
+			released++
+		}
+	}
+	errs := []error{err}
+	for _, err := range store.Resolve(ctx, owner, rs) {
+		// Not reserved any more: the job came back already and was held, or died, again.
+		if err != nil && !errors.Is(err, ErrNotReserved) {
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return released, fmt.Errorf("release held jobs of %s: %w", destination, err)
+	}
+	return released, nil
+}
+
+// publishHeld publishes entries to their queues and returns the ids of those that were confirmed, and the first error. release names
+// this release: a job that is released twice within a broker's dedup window must not be swallowed.
+func publishHeld(ctx context.Context, broker Publisher, entries []Entry, release string) (confirmed map[string]bool, err error) {
+	confirmed = make(map[string]bool, len(entries))
+	byQueue := map[string][]Entry{}
+	for _, e := range entries {
+		byQueue[e.Queue] = append(byQueue[e.Queue], e)
+	}
+	for name, batch := range byQueue {
+		pubs := make([]queue.Publication, len(batch))
+		for i, e := range batch {
+			pubs[i] = queue.Publication{Message: e.Message, Group: e.Destination, DedupID: e.ID + ".held." + release}
+		}
+		for i, result := range broker.Publish(ctx, name, pubs) {
+			if result.Err == nil {
+				confirmed[batch[i].ID] = true
+			} else if err == nil {
+				err = fmt.Errorf("publish %s to %s: %w", batch[i].ID, name, result.Err)
+			}
+		}
+	}
+	return confirmed, err
+}

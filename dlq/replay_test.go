@@ -1,0 +1,251 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/queue"
+)
+
+func TestReplayPublishesTheNextRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		entry := letter(t, 0, nil)
+		putAll(t, store, entry)
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if err != nil || report.Matched != 1 || report.Replayed != 1 || report.Left != 0 || report.ID == "" {
+			t.Fatalf("report %+v, %v", report, err)
+		}
+		got := b.sent[0]
+		env, err := got.Envelope()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := entry.Message.Envelope()
+		if err != nil {
+			t.Fatal(err)
+		}
+		want.Run, want.AttemptBase, want.NotBefore = 1, 0, env.NotBefore
+		if diff := cmp.Diff(want, env); diff != "" {
+			t.Errorf("envelope (-want +got):\n%s", diff)
+		}
+		if !env.NotBefore.Equal(time.Now()) {
+			t.Errorf("not before %v, want now, %v: the job's age counts from it", env.NotBefore, time.Now())
+		}
+		got.Headers = maps.Clone(got.Headers)
+		delete(got.Headers, queue.HeaderEnvelope)
+		if got.queue != "mail" || string(got.Body) != string(entry.Message.Body) || len(got.Headers) != 1 || got.Headers["reply-to"] != "somewhere \xff" {
+			t.Errorf("published to %s: %q with headers %q", got.queue, got.Body, got.Headers)
+		}
+		if got.DedupID != "job-0.1" || got.Group != "smtp" || got.Delay != 0 {
+			t.Errorf("dedup id %q, group %q, delay %v", got.DedupID, got.Group, got.Delay)
+		}
+
+		report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if err != nil || report.Matched != 0 || len(b.sent) != 1 {
+			t.Errorf("replayed again: %+v, %v", report, err)
+		}
+		// The run that died again is the next one to replay.
+		putAll(t, store, letter(t, 0, func(e *queue.Envelope) { e.Run = 1 }))
+		if _, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); err != nil || b.jobs(t)["job-0.2"] != 1 {
+			t.Errorf("second life: %v, %v", b.jobs(t), err)
+		}
+	})
+}
+
+// Field case G3.
+func TestReplayGoesToEachEntrysOwnQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		var entries []dlq.Entry
+		for i := range 6 {
+			e := letter(t, i, nil)
+			e.Queue = fmt.Sprintf("q%d", i%2)
+			entries = append(entries, e)
+		}
+		foreign := dlq.Entry{
+			Job: "q0:17", State: dlq.Dead, Queue: "q0", Cause: dlq.CauseUndecodable, Error: "message has no envelope",
+			Message: queue.Message{Body: []byte("hello"), Headers: map[string]string{"x": "y"}},
+		}
+		broken, lost := letter(t, 7, nil), letter(t, 8, nil)
+		broken.Message.Headers[queue.HeaderEnvelope] = `{"v":1,`
+		lost.Queue = ""
+		putAll(t, store, append(entries, foreign, broken, lost)...)
+
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if err != nil || report.Replayed != 6 || report.Refused != 3 || report.Failed != 0 || report.Left != 0 {
+			t.Fatalf("report %+v, %v", report, err)
+		}
+		for _, s := range b.sent {
+			env, _ := s.Envelope()
+			if want := fmt.Sprintf("q%d", (env.ID[4]-'0')%2); s.queue != want {
+				t.Errorf("%s went to %s, want %s", env.ID, s.queue, want)
+			}
+		}
+		for i, want := range []string{"not a job", "envelope cannot be read", "queue that it came from is unknown"} {
+			if p := report.Problems[i]; !p.Refused || !strings.Contains(p.Error, want) {
+				t.Errorf("problem %+v, want %q", p, want)
+			}
+		}
+		got, err := store.Get(t.Context(), "q0:17.0")
+		if err != nil || got.State != dlq.Dead || got.Message.Headers["x"] != "y" {
+			t.Errorf("foreign message: %+v, %v", got, err)
+		}
+		// With a queue named, all that can go goes there.
+		report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, Queue: "q9"})
+		if err != nil || report.Replayed != 1 || b.sent[6].queue != "q9" {
+			t.Errorf("to another queue: %+v, %v", report, err)
+		}
+	})
+}
+
+// Field case G4 (d).
+func TestReplayLosesNothingWhenPublishesFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 500
+		store := openStore(t)
+		putLetters(t, store, n)
+		b := &broker{fail: func(_ string, n int) error {
+			if n%7 == 0 {
+				return fmt.Errorf("throttled: %w", queue.ErrUnavailable)
+			}
+			return nil
+		}}
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, BatchSize: 30})
+		failed := n / 7
+		if !errors.Is(err, queue.ErrUnavailable) || report.Failed != failed || report.Replayed != n-failed || report.Left != 0 {
+			t.Fatalf("report %+v, %v", report, err)
+		}
+		wantCounts(t, store, failed, n-failed)
+		// What failed was given back: no need to wait for the reservation.
+		b.fail = nil
+		if report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); err != nil || report.Replayed != failed {
+			t.Fatalf("second report %+v, %v", report, err)
+		}
+		wantCounts(t, store, 0, n)
+		wantEachOnce(t, b, n)
+	})
+}
+
+// Field case G4 (c).
+func TestReplayToMissingQueueRemovesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		putLetters(t, store, 250)
+		other := letter(t, 1000, nil)
+		other.Queue = "there"
+		putAll(t, store, other)
+		b := &broker{fail: func(name string, _ int) error {
+			if name != "there" {
+				return fmt.Errorf("%s: %w", name, queue.ErrQueueNotFound)
+			}
+			return nil
+		}}
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if !errors.Is(err, queue.ErrQueueNotFound) || !strings.Contains(err.Error(), "mail") || report.Failed != 250 || report.Replayed != 1 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		if len(report.Problems) != 100 {
+			t.Errorf("%d problems listed, want the first 100", len(report.Problems))
+		}
+		wantCounts(t, store, 250, 1)
+		if b.calls != 2 {
+			t.Errorf("%d publishes, want one to each queue: a missing queue is asked once", b.calls)
+		}
+	})
+}
+
+func TestReplayStopsWhenTheBrokerIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		putLetters(t, store, 300)
+		b := &broker{fail: func(string, int) error { return queue.ErrUnavailable }}
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if !errors.Is(err, queue.ErrUnavailable) || b.calls != 1 || report.Failed != 100 || report.Left != 200 {
+			t.Errorf("%d publishes, report %+v, %v", b.calls, report, err)
+		}
+		wantCounts(t, store, 300, 0)
+	})
+}
+
+// Field case G4 (b).
+func TestCancelledReplayEndsBetweenBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 500
+		store, b := openStore(t), &broker{}
+		putLetters(t, store, n)
+		ctx, cancel := context.WithCancel(t.Context())
+		report, err := replay(ctx, t, dlq.ReplayConfig{Store: store, Broker: b, Progress: func(r dlq.Report) {
+			if r.Replayed >= 250 {
+				cancel()
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || report.Replayed != 300 || report.Left != 200 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		wantCounts(t, store, 200, 300)
+		if _, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); err != nil {
+			t.Error(err)
+		}
+		wantEachOnce(t, b, n)
+	})
+}
+
+func TestReplaysAtOnceShareTheWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 600
+		store, b := openStore(t), &broker{}
+		putLetters(t, store, n)
+		var wg sync.WaitGroup
+		var replayed [3]int
+		for i := range replayed {
+			wg.Go(func() {
+				report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, BatchSize: 20})
+				if err != nil {
+					t.Error(err)
+				}
+				replayed[i] = report.Replayed
+			})
+		}
+		wg.Wait()
+		wantEachOnce(t, b, n)
+		wantCounts(t, store, 0, n)
+		if sum := replayed[0] + replayed[1] + replayed[2]; sum != n {
+			t.Errorf("%v replayed, want %d in all", replayed, n)
+		}
+	})
+}
+
+func TestReplayLeavesWhatDiesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		putLetters(t, store, 50)
+		var died []dlq.Entry
+		b := &broker{then: func(s sent) {
+			env, _ := s.Envelope()
+			died = append(died, dlq.Entry{Job: env.ID, Run: env.Run, State: dlq.Dead, Queue: s.queue, Message: s.Message})
+		}}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		report, err := replay(ctx, t, dlq.ReplayConfig{Store: store, Broker: b, BatchSize: 10, Progress: func(r dlq.Report) {
+			putAll(t, store, died...)
+			if r.Replayed > 50 {
+				cancel()
+			}
+		}})
+		if err != nil || report.Replayed != 50 || report.Left != 0 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		wantCounts(t, store, 50, 50)
+	})
+}

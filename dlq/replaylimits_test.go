@@ -1,0 +1,154 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/sqlite"
+	"github.com/caisson-go/caisson/queue"
+)
+
+func TestReplayKeepsItsRate(t *testing.T) {
+	for _, perSecond := range []float64{2, 50, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			const n = 200
+			store, b := openStore(t), &broker{}
+			putLetters(t, store, n)
+			start := time.Now()
+			if _, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, Rate: perSecond}); err != nil {
+				t.Fatal(err)
+			}
+			batch := max(1, min(100, int(perSecond/10)))
+			for i, s := range b.sent {
+				// The first batch is free; each job after it is due at the rate.
+				if due := float64(i+1-batch) / perSecond; s.at.Sub(start).Seconds() < due-1e-6 {
+					t.Fatalf("at %v/s, job %d went out after %v", perSecond, i, s.at.Sub(start))
+				}
+			}
+			if took, most := time.Since(start).Seconds(), (n+float64(batch))/perSecond; took > most+1e-6 {
+				t.Errorf("at %v/s, %d jobs took %.1f s, want at most %.1f", perSecond, n, took, most)
+			}
+		})
+	}
+}
+
+func TestReplayCutsBatchesByBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		for i := range 20 {
+			e := letter(t, i, nil)
+			e.Message.Body = make([]byte, 100<<10)
+			putAll(t, store, e)
+		}
+		if _, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, BatchBytes: 350 << 10}); err != nil {
+			t.Fatal(err)
+		}
+		for i, size := range b.sizes {
+			if size > 350<<10 {
+				t.Errorf("publish %d holds %d bytes", i, size)
+			}
+		}
+		wantEachOnce(t, b, 20)
+	})
+}
+
+func TestReplayAndDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		past := func(e *queue.Envelope) { e.Deadline = time.Now().Add(-time.Second) }
+		future := func(e *queue.Envelope) {
+			e.Deadline, e.NotBefore = time.Now().Add(2*time.Hour), time.Now().Add(time.Hour)
+		}
+		putAll(t, store, letter(t, 0, past), letter(t, 1, future))
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		if err != nil || report.Refused != 1 || report.Replayed != 1 || !strings.Contains(report.Problems[0].Error, "deadline passed") {
+			t.Fatalf("report %+v, %v", report, err)
+		}
+		if env, _ := b.sent[0].Envelope(); env.ID != "job-1" || env.Deadline.IsZero() || !env.NotBefore.After(time.Now()) {
+			t.Errorf("envelope %+v, want its deadline and due time kept", env)
+		}
+		report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, DropDeadline: true})
+		if err != nil || report.Replayed != 1 {
+			t.Fatalf("report %+v, %v", report, err)
+		}
+		if env, _ := b.sent[1].Envelope(); env.ID != "job-0" || !env.Deadline.IsZero() {
+			t.Errorf("envelope %+v, want no deadline", env)
+		}
+	})
+}
+
+func TestDryRunChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := openStore(t)
+		putLetters(t, store, 600)
+		foreign := letter(t, 600, nil)
+		foreign.Message.Headers = nil
+		putAll(t, store, foreign)
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, DryRun: true})
+		if err != nil || !report.DryRun || report.Matched != 601 || report.Replayed != 600 || report.Refused != 1 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		wantCounts(t, store, 601, 0)
+		if got, err := store.Reserve(t.Context(), dlq.Filter{}, dlq.Reservation{Owner: "o", For: time.Second, Limit: 1000}); len(got) != 601 {
+			t.Errorf("%d entries free after a dry run, %v", len(got), err)
+		}
+	})
+}
+
+// flaky is a store whose marks fail at first.
+type flaky struct {
+	*sqlite.Store
+	failures int
+}
+
+func (f *flaky) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) []error {
+	if f.failures--; f.failures < 0 {
+		return f.Store.Resolve(ctx, owner, rs)
+	}
+	errs := make([]error, len(rs))
+	for i := range errs {
+		errs[i] = dlq.ErrUnavailable
+	}
+	return errs
+}
+
+func TestReplayMarksThroughAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := &flaky{Store: openStore(t), failures: 20}, &broker{}
+		putLetters(t, store, 150)
+		if _, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); err != nil {
+			t.Fatal(err)
+		}
+		wantCounts(t, store, 0, 150)
+		// An outage longer than the reservation is an error, and what was not marked is replayed again later.
+		store.failures = 1 << 30
+		putAll(t, store, letter(t, 1000, nil))
+		if _, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); !errors.Is(err, dlq.ErrUnavailable) {
+			t.Errorf("unmarked entries: %v", err)
+		}
+		wantCounts(t, store, 1, 150)
+	})
+}
+
+func TestReplayConfigIsChecked(t *testing.T) {
+	store, b := openStore(t), &broker{}
+	for name, cfg := range map[string]dlq.ReplayConfig{
+		"no store":       {Broker: b},
+		"no broker":      {Store: store},
+		"held":           {Store: store, Broker: b, Filter: dlq.Filter{States: []dlq.State{dlq.Dead, dlq.Held}}},
+		"rate":           {Store: store, Broker: b, Rate: -1},
+		"batch":          {Store: store, Broker: b, BatchSize: -1},
+		"canary blind":   {Store: store, Broker: b, Canary: dlq.Canary{Size: 1}},
+		"canary percent": {Store: store, Broker: b, Canary: dlq.Canary{MaxFail: 101}},
+		"canary size":    {Store: store, Broker: b, Canary: dlq.Canary{Size: -1}},
+	} {
+		if _, err := dlq.NewReplay(cfg); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/sqlite"
+	"github.com/caisson-go/caisson/queue"
+)
+
+func benchEntry(i int) dlq.Entry {
+	state, cause := dlq.Dead, dlq.Causes()[i%5]
+	if i%10 == 0 {
+		state, cause = dlq.Held, dlq.CauseDestinationOpen
+	}
+	return dlq.Entry{
+		Job: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), State: state, Queue: fmt.Sprintf("queue-%d", i%3), Kind: fmt.Sprintf("kind-%d", i%7),
+		Destination: fmt.Sprintf("dest-%d", i%11), Cause: cause,
+		Error:    fmt.Sprintf("post https://api-%d.test/v1/items/%d?x=1: status %d", i%13, i, 500+i%4),
+		Attempts: []dlq.Attempt{{Number: 1, Error: "status 500"}, {Number: 2, Error: "status 500"}}, AttemptCount: 2,
+		Message: queue.Message{Body: make([]byte, 1<<10), Headers: map[string]string{queue.HeaderEnvelope: "{}"}},
+	}
+}
+
+func filled(b *testing.B, n int) *sqlite.Store {
+	store := open(b, filepath.Join(b.TempDir(), "bench.db"))
+	const batch = 1000
+	for done := 0; done < n; done += batch {
+		entries := make([]dlq.Entry, batch)
+		for i := range entries {
+			entries[i] = benchEntry(done + i)
+		}
+		for _, err := range store.Put(b.Context(), entries) {
+			if err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	return store
+}
+
+// Benchmark100k measures what people and metrics ask of 100,000 entries of 1 KB.
+func Benchmark100k(b *testing.B) {
+	store := filled(b, 100_000)
+	ctx := b.Context()
+	run := func(name string, op func() error) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := op(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	list := func(f dlq.Filter) func() error {
+		return func() error { _, _, err := store.List(ctx, f, "", 50); return err }
+	}
+	count := func(f dlq.Filter) func() error {
+		return func() error { _, err := store.Count(ctx, f); return err }
+	}
+	run("depth", func() error { _, err := store.Depth(ctx); return err })
+	run("groups", func() error { _, err := store.Groups(ctx, dlq.Filter{}); return err })
+	run("groups by text", func() error { _, err := store.Groups(ctx, dlq.Filter{Text: "api-7.test"}); return err })
+	run("list", list(dlq.Filter{}))
+	run("list all states", list(dlq.Filter{States: dlq.States()}))
+	run("list rare", list(dlq.Filter{Kind: "kind-6", Destination: "dest-10", Cause: dlq.CausePanic, Text: "500"}))
+	run("list no match", list(dlq.Filter{Text: "no such text"}))
+	run("count", count(dlq.Filter{}))
+	run("count by text", count(dlq.Filter{Text: "status 503"}))
+	run("reserve and give back 100", func() error {
+		entries, err := store.Reserve(ctx, dlq.Filter{Kind: "kind-3"}, dlq.Reservation{Owner: "bench", For: time.Minute, Limit: 100})
+		if err != nil {
+			return err
+		}
+		rs := make([]dlq.Resolution, len(entries))
+		for i, e := range entries {
+			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.Dead}
+		}
+		for _, err := range store.Resolve(ctx, "bench", rs) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// BenchmarkPut measures storing a dead letter of 1 KB in batches of 100.
+func BenchmarkPut(b *testing.B) {
+	store := open(b, filepath.Join(b.TempDir(), "bench.db"))
+	b.ReportAllocs()
+	for done := 0; done < b.N; done += 100 {
+		entries := make([]dlq.Entry, 100)
+		for i := range entries {
+			entries[i] = benchEntry(done + i)
+		}
+		store.Put(b.Context(), entries)
+	}
+}

@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+)
+
+// Store is a [dlq.Store] in a SQLite file. It is safe for concurrent use.
+type Store struct {
+	file *sqlitefile.File
+}
+
+var _ dlq.Store = (*Store)(nil)
+
+// New returns the store in file and makes or upgrades its tables. The caller keeps and closes the file.
+func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
+	if err := file.Migrate(ctx, "dlq", migrations); err != nil {
+		return nil, fmt.Errorf("dlq: %w", err)
+	}
+	return &Store{file: file}, nil
+}
+
+// unavailable marks errors after which a call may be repeated.
+func unavailable(err error) error {
+	if errors.Is(err, sqlitefile.ErrUnavailable) {
+		return fmt.Errorf("%w: %w", dlq.ErrUnavailable, err)
+	}
+	return err
+}
+
+// fill sets every element of errs to err if there is one.
+func fill(errs []error, err error) []error {
+	if err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// Put stores entries.
+func (s *Store) Put(ctx context.Context, entries []dlq.Entry) []error {
+	errs := make([]error, len(entries))
+	if len(entries) == 0 {
+		return errs
+	}
+	err := s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
+		now := time.Now()
+		for i, e := range entries {
+			e, err := e.ForStore(now)
+			if errs[i] = err; err != nil {
+				continue
+			}
+			if err := put(tx, e); err != nil {
+				return fmt.Errorf("put dead letter %s: %w", e.ID, err)
+			}
+		}
+		return nil
+	})
+	return fill(errs, unavailable(err))
+}
+
+func put(tx *sqlitefile.Tx, e dlq.Entry) error {
+	added, err := insert(tx, e)
+	if err != nil || added {
+		return err
+	}
+	seq, state, _, err := find(tx, e.ID)
+	switch {
+	case err != nil || state != dlq.Held:
+		return err
+	case e.State == dlq.Held:
+		_, err = tx.Exec(freeEntry, seq)
+		return err
+	}
+	if err := remove(tx, seq); err != nil {
+		return err
+	}
+	_, err = insert(tx, e)
+	return err
+}
+
+// find returns the row, state and reservation's owner of an entry, or [dlq.ErrNotFound].
+func find(tx *sqlitefile.Tx, id string) (seq int64, state dlq.State, owner sql.NullString, err error) {
+	err = tx.QueryRow(selectState, []any{id}, &seq, (*string)(&state), &owner)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = fmt.Errorf("%s: %w", id, dlq.ErrNotFound)
+	}
+	return seq, state, owner, err
+}
+
+// Get returns one entry with its message.
+func (s *Store) Get(ctx context.Context, id string) (dlq.Entry, error) {
+	var entry dlq.Entry
+	err := s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
+		found, err := selectEntries(tx, selectEntry, id)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("%s: %w", id, dlq.ErrNotFound)
+		}
+		err = found[0].loadMessage(tx)
+		entry = found[0].Entry
+		return err
+	})
+	return entry, unavailable(err)
+}

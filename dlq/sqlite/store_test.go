@@ -1,0 +1,47 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/sqlite"
+	"github.com/caisson-go/caisson/dlq/storetest"
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, path string) *sqlite.Store {
+	t.Helper()
+	var file *sqlitefile.File
+	var err error
+	if path == "" {
+		file, err = sqlitefile.OpenMemory(t.Context())
+	} else {
+		file, err = sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, err := sqlite.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, filepath.Join(t.TempDir(), "test.db")) }})
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, "") }})
+}

@@ -1,0 +1,54 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/idempotency/sqlite"
+	"github.com/caisson-go/caisson/idempotency/storetest"
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, cfg sqlitefile.Config) *sqlite.Store {
+	t.Helper()
+	var file *sqlitefile.File
+	var err error
+	if cfg.Path == "" {
+		file, err = sqlitefile.OpenMemory(t.Context())
+	} else {
+		file, err = sqlitefile.Open(t.Context(), cfg)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newStore(t, file)
+}
+
+func newStore(t testing.TB, file *sqlitefile.File) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) idempotency.Store {
+		return open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
+	}})
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) idempotency.Store { return open(t, sqlitefile.Config{}) }})
+}
