@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// attempt is one delivery on its way through the worker. Its goroutine owns it; what the heartbeat shares is behind beat.
+type attempt struct {
+	w        *Worker
+	lease    *queue.Lease
+	queue    *queueRunner
+	job      *Job
+	kind     *kind // nil until the kind is known
+	received time.Time
+
+	attemptBase int
+	held        idempotency.Held // the claim; zero Token if none
+	history     []idempotency.Attempt
+	sameID      bool // another job of this id, with another payload, came first
+	seat        bool // a place in the kind's bulkhead is taken
+	permit      pools.Permit
+	started     time.Time // when the handler started; zero if it did not
+	handled     time.Duration
+	abandoned   bool // the handler did not return; it keeps slot and seat until it does
+	beat        beat
+}
+
+// run is the whole life of one lease, top to bottom. Each guard answers with a verdict when the job goes no further; the handler's error
+// becomes one by classify. Then the verdict is planned and settled, here and nowhere else.
+//
+//nolint:contextcheck // stop only ends the waiting for a start: handlers and settlements have contexts that outlive it
+func (a *attempt) run(stop context.Context) {
+	a.w.heart.add(a)
+	defer a.w.heart.remove(a)
+
+	v, done := a.guard(stop)
+	if !done {
+		v = a.handle()
+	}
+	a.release(v)
+	a.settle(v)
+}
+
+// guards take the job from bytes to the brink of its handler, in this order. Each returns true with a verdict to go no further.
+var guards = [...]func(*attempt, context.Context) (verdict, bool){
+	(*attempt).decode,   // undecodable, unknown kind
+	(*attempt).checkDue, // not due yet, expired
+	(*attempt).peek,     // breaker, gate or pool says no; asked without taking anything
+	(*attempt).sit,      // a place in the kind's bulkhead, waiting in its room if need be
+	(*attempt).claim,    // duplicate, busy elsewhere, out of attempts; charges the attempt
+	(*attempt).admit,    // destination permit, rate, budget and breaker, all or nothing
+}
+
+func (a *attempt) guard(stop context.Context) (verdict, bool) {
+	for _, step := range &guards {
+		if stop.Err() != nil {
+			return verdict{outcome: Interrupted, err: ErrStopping}, true
+		}
+		if v, done := step(a, stop); done {
+			return v, true
+		}
+	}
+	return verdict{}, false
+}
+
+// release gives back what admission took and tells the destination's breaker how the attempt went.
+func (a *attempt) release(v verdict) {
+	now := time.Now()
+	if a.started.IsZero() {
+		v.breaker = pools.Ignored
+	} else if v.destination != "" && v.destination != a.job.Destination {
+		a.w.destinations.Record(v.destination, now, v.breaker)
+		v.breaker = pools.Ignored
+	}
+	if v.gate > 0 {
+		a.w.destinations.Gate(a.job.Destination, now, now.Add(v.gate))
+	}
+	a.permit.Done(now, v.breaker)
+	if a.seat && !a.abandoned {
+		a.kind.pool.taken(now, a.handled)
+		a.kind.pool.Release()
+	}
+}

@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"context"
+	"time"
+)
+
+// cleanUpBatch is how many records one call removes, so that no call holds a store for long.
+const cleanUpBatch = 1000
+
+// cleanUp removes expired keys and dead letters until ctx is done.
+func (w *Worker) cleanUp(ctx context.Context) {
+	for pause(ctx, jitter(w.cfg.Retention.Interval)) {
+		if w.cfg.Store != nil {
+			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpBatch) })
+		}
+		w.expire(ctx, "dlq", func() (int, error) {
+			return w.cfg.DeadLetters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpBatch)
+		})
+	}
+}
+
+func (w *Worker) expire(ctx context.Context, what string, batch func() (int, error)) {
+	removed := 0
+	for {
+		n, err := batch()
+		removed += n
+		if err != nil || n < cleanUpBatch {
+			if removed > 0 || (err != nil && ctx.Err() == nil) {
+				w.observe(&CleanUp{What: what, Removed: removed, Err: err})
+			}
+			return
+		}
+		if !pause(ctx, 50*time.Millisecond) {
+			return
+		}
+	}
+}

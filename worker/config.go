@@ -1,0 +1,172 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// Config tells a worker what to work on and with what. The zero value of each optional field means its default.
+type Config struct {
+	// Broker holds the queues. Required. The worker does not close it.
+	Broker queue.Broker
+	// Registry holds the kinds. Required.
+	Registry *Registry
+	// Queues to work on. Default: one queue named "default".
+	Queues []QueueConfig
+	// Store keeps claims and the attempt ledger. Nil runs every kind unkeyed; a kind that asks for Keyed is then refused.
+	Store idempotency.Store
+	// DeadLetters keeps what was given up and what is held. Required.
+	DeadLetters dlq.Store
+	// Destinations tunes breakers and limits. The zero value has the defaults of package pools. Its OnTransition is called beside the
+	// observer. A probe lease that is not set is the longest timeout of a kind, its grace and a minute: set it too
+	// when changing a running worker's.
+	Destinations pools.DestinationsConfig
+
+	// Concurrency is how many jobs this worker runs at once, over all queues. Default 20.
+	Concurrency int
+	// Lease is how long a lease or claim lasts without a sign of life: a crashed worker's jobs come back after it. Default 30 s.
+	Lease time.Duration
+	// Heartbeat is how often leases and claims are extended. Default a third of Lease; it must be below half of it.
+	Heartbeat time.Duration
+	// Stop says how a stop goes.
+	Stop StopConfig
+	// Hold says when the jobs of a sick destination are taken out of the queue.
+	Hold HoldConfig
+	// UnknownKindAfter is how long jobs of an unknown kind are deferred, so that a rolling deploy can bring their handler, before they go
+	// to the dead letters. Default 15 min.
+	UnknownKindAfter time.Duration
+	// Retention is how long completed keys and dead letters are kept.
+	Retention RetentionConfig
+	// Owner names this worker in claims, in at most 200 bytes. Default: host name and process id.
+	Owner string
+	// Observer is told what happens. Default none.
+	Observer Observer
+	// Logger gets what an operator should read. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// QueueConfig is one queue of a worker.
+type QueueConfig struct {
+	// Name of the queue. Required.
+	Name string
+	// Weight decides the queue's share of the slots. Default 1, at most 1,000,000. Each queue gets at least one slot.
+	Weight int
+	// DefaultKind is the kind of messages that foreign producers sent without an envelope. Empty sends those to the dead letters.
+	DefaultKind string
+}
+
+// StopConfig says how a stop goes. A stop first ends receiving and gives back what has not started.
+type StopConfig struct {
+	// Grace is how long running handlers may finish undisturbed. Default 20 s; negative means none.
+	Grace time.Duration
+	// Hard is how long handlers have to return once their contexts were cancelled. Whoever has not is abandoned, its job given back.
+	// Default 5 s.
+	Hard time.Duration
+}
+
+// HoldConfig says when the jobs of a destination whose breaker is open leave the queue for the dead-letter store, in state held.
+type HoldConfig struct {
+	// After is how long the breaker must have been open. Default 15 min; negative means that no length of time is enough.
+	After time.Duration
+	// Backlog is how many jobs of one destination this worker defers before it holds all further ones at once, since a long backlog
+	// would only cycle through the broker. Default 100; negative means that no backlog is enough.
+	Backlog int
+	// Interval is how often held destinations are looked at for release. Default 1 s.
+	Interval time.Duration
+	// RampStart is how many jobs are released in the first interval after recovery; each further interval doubles it. Default 10.
+	RampStart int
+	// RampMax is the most jobs released in one interval. Default 1000.
+	RampMax int
+}
+
+// RetentionConfig says how long ended records are kept.
+type RetentionConfig struct {
+	// Keys is how long a completed key is remembered. Default 48 h.
+	Keys time.Duration
+	// DeadLetters is how long a dead letter is kept after its last change. Default 14 days.
+	DeadLetters time.Duration
+	// Interval is how often expired records are removed. Default 1 min.
+	Interval time.Duration
+}
+
+const maxWeight = 1_000_000 // so that no sum or product of weights and slots overflows
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.Concurrency, 20)
+	setDefault(&c.Lease, queue.DefaultLease)
+	setDefault(&c.Heartbeat, c.Lease/3)
+	setDefault(&c.UnknownKindAfter, 15*time.Minute)
+	setDefault(&c.Stop.Grace, 20*time.Second)
+	setDefault(&c.Stop.Hard, 5*time.Second)
+	setDefault(&c.Hold.After, 15*time.Minute)
+	setDefault(&c.Hold.Backlog, 100)
+	setDefault(&c.Hold.Interval, time.Second)
+	setDefault(&c.Hold.RampStart, 10)
+	setDefault(&c.Hold.RampMax, 1000)
+	setDefault(&c.Retention.Keys, idempotency.DefaultRetention)
+	setDefault(&c.Retention.DeadLetters, dlq.DefaultRetention)
+	setDefault(&c.Retention.Interval, time.Minute)
+	setDefault(&c.Owner, defaultOwner())
+	c.Stop.Grace = max(c.Stop.Grace, 0)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if len(c.Queues) == 0 {
+		c.Queues = []QueueConfig{{Name: DefaultQueue}}
+	}
+	c.Queues = append([]QueueConfig(nil), c.Queues...)
+	for i := range c.Queues {
+		setDefault(&c.Queues[i].Weight, 1)
+	}
+	return c
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Broker != nil, "broker: required")
+	check(c.Registry != nil, "registry: required")
+	check(c.DeadLetters != nil, "dead letters: a store is required, so that nothing is lost")
+	check(c.Concurrency > 0, "concurrency %d: must be at least 1", c.Concurrency)
+	check(c.Lease >= time.Second, "lease %s: must be at least 1s", c.Lease)
+	check(c.Heartbeat > 0 && c.Heartbeat < c.Lease/2, "heartbeat %s: must be positive and below half the lease of %s", c.Heartbeat, c.Lease)
+	check(len(c.Owner) <= idempotency.MaxOwner, "owner of %d bytes: at most %d are kept with a claim", len(c.Owner), idempotency.MaxOwner)
+	check(c.Concurrency >= len(c.Queues), "concurrency %d: each of the %d queues needs a slot", c.Concurrency, len(c.Queues))
+	check(c.Hold.RampStart > 0 && c.Hold.RampMax >= c.Hold.RampStart, "hold ramp %d to %d: start must be positive and at most max", c.Hold.RampStart, c.Hold.RampMax)
+	for name, d := range map[string]time.Duration{
+		"stop hard": c.Stop.Hard, "hold interval": c.Hold.Interval, "unknown kind after": c.UnknownKindAfter,
+		"key retention": c.Retention.Keys, "dead letter retention": c.Retention.DeadLetters, "retention interval": c.Retention.Interval,
+	} {
+		check(d > 0, "%s %s: must be positive", name, d)
+	}
+	seen := make(map[string]bool)
+	for i, q := range c.Queues {
+		check(q.Name != "", "queues[%d]: name is empty", i)
+		check(!seen[q.Name], "queues[%d]: %q is named twice", i, q.Name)
+		check(q.Weight > 0 && q.Weight <= maxWeight, "queues[%d] %q: weight %d must be from 1 to %d", i, q.Name, q.Weight, maxWeight)
+		seen[q.Name] = true
+	}
+	if c.Broker != nil {
+		longest := c.Broker.Capabilities().MaxLease
+		check(longest == 0 || c.Lease <= longest, "lease %s: the broker allows at most %s", c.Lease, longest)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,17 @@
+// Package worker runs jobs: it leases messages from a broker, guards their handlers, and settles what became of them.
+//
+// Guarantees:
+//
+//   - A job is never lost. Its message leaves the queue only after its result, its dead letter or its hold is stored.
+//   - A keyed job has at most one completed run per key, and no two runs of a key overlap while their claims are valid.
+//   - Waiting never counts as failing: a job that was put back untried (breaker open, pool full, rate limit, not due, stop) spends no attempt.
+//   - A crash spends an attempt, so that a job that kills its process ends in the dead letters instead of looping.
+//   - A sick destination costs only its own jobs; a kind with a bulkhead never takes more than its share of slots.
+//   - Run returns only after every goroutine it started has ended, handlers that ignore their context excepted: those are named in the
+//     error that it returns, and their jobs are given back.
+//
+// How to read it: attempt.go holds the flow of one job, top to bottom. classify.go turns an error into an [Outcome], plan.go an
+// outcome into a settlement, settle.go carries it out. Nothing else decides, and nothing else ends a claim or a lease.
+//
+// A program defines a [Kind], registers a plain function for it with [Handle], and runs a [Worker]; producers enqueue with a [Client].
+package worker

@@ -1,0 +1,120 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/caisson-go/caisson/idempotency"
+)
+
+// handle runs the handler in a goroutine of its own, so that one which ignores its context cannot keep the job: some time after its context
+// has ended, the attempt goes on without it.
+func (a *attempt) handle() verdict {
+	ctx, cancel := a.context()
+	defer cancel(nil)
+	a.started = time.Now()
+	a.beat.start(cancel)
+	a.w.observe(&Started{Job: a.job, Kind: a.kind.name})
+
+	h := a.w.crew.take()
+	h.calls <- handlerCall{ctx: ctx, handler: a.kind.handler, job: a.job}
+	var err error
+	select {
+	case err = <-h.done:
+		a.w.crew.put(h)
+	case <-ctx.Done():
+		err = a.await(ctx, h)
+	}
+	a.handled = time.Since(a.started)
+	a.beat.finish()
+	if err == nil || ctx.Err() == nil {
+		return judge(err, nil)
+	}
+	return judge(err, context.Cause(ctx))
+}
+
+// judge is classify for an error that the program made: one that panics when it is looked at, such as a nil pointer in an error, fails the
+// attempt as the handler's own panic would.
+func judge(err, cause error) (v verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			v = classify(&PanicError{Value: p, Stack: debug.Stack()}, cause)
+		}
+	}()
+	if err != nil {
+		_ = err.Error() // the ledger and the dead letter are going to read it
+	}
+	return classify(err, cause)
+}
+
+// await gives a handler whose context has ended some time to return: until the stop is over, else the kind's grace.
+func (a *attempt) await(ctx context.Context, h *handlerLoop) error {
+	cause := context.Cause(ctx)
+	patience := time.NewTimer(a.kind.config.TimeoutGrace)
+	defer patience.Stop()
+	giveUp := patience.C
+	if errors.Is(cause, ErrStopping) {
+		giveUp = nil // hardStop comes
+	}
+	select {
+	case err := <-h.done:
+		a.w.crew.put(h)
+		return err
+	case <-giveUp:
+	case <-a.w.hardStop:
+	}
+	a.abandon(h) //nolint:contextcheck // the handler's context is over
+	if errors.Is(cause, ErrTimeout) {
+		return fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", cause, a.kind.config.TimeoutGrace, a.kind.config.Timeout)
+	}
+	return cause
+}
+
+// context is the handler's: bounded by the timeout and the job's deadline, cancelled with a cause, and carrying the job.
+func (a *attempt) context() (context.Context, context.CancelCauseFunc) {
+	outer, cancel := context.WithCancelCause(a.w.work)
+	end := time.Now().Add(a.kind.config.Timeout)
+	if d := a.job.Deadline; !d.IsZero() && d.Before(end) {
+		end = d
+	}
+	inner, stopTimer := context.WithDeadlineCause(outer, end, ErrTimeout)
+	return &jobContext{Context: inner, job: a.job, logger: a.w.cfg.Logger}, func(cause error) {
+		cancel(cause)
+		stopTimer()
+	}
+}
+
+// abandon goes on without a handler that does not return. It keeps its slot and its place in the bulkhead, so that such handlers cannot pile
+// up. Should it succeed after all before another attempt has begun, that completes the key.
+func (a *attempt) abandon(h *handlerLoop) {
+	job, kind := a.job, a.kind.name
+	a.abandoned = true
+	a.w.stuck.add(job)
+	a.w.observe(&Abandoned{Job: job, Kind: kind})
+	a.w.cfg.Logger.Error("handler ignores its cancelled context: abandoned, its slot stays taken", "job", job.ID, "kind", kind, "attempt", job.Attempt)
+	a.w.late.Go(func() {
+		err := <-h.done
+		a.w.crew.put(h)
+		if err == nil && a.held.Token != 0 {
+			a.completeLate()
+		}
+		if a.seat {
+			a.kind.pool.Release()
+		}
+		a.queue.slots.put(1)
+		a.w.stuck.remove(job)
+		a.w.observe(&Abandoned{Job: job, Kind: kind, Returned: true})
+	})
+}
+
+// completeLate records the success of an abandoned handler. It fails, rightly, if another attempt has begun or the run was closed.
+func (a *attempt) completeLate() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(a.w.settling.parent), a.w.cfg.Lease)
+	defer cancel()
+	if err := a.w.cfg.Store.Complete(ctx, []idempotency.Completion{a.completion()})[0]; err != nil {
+		a.w.cfg.Logger.Warn("abandoned handler succeeded too late", "job", a.job.ID, "kind", a.kind.name, "error", err)
+	}
+}

@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/pools"
+)
+
+// holder decides when the jobs of a destination whose breaker stays open leave the queue, and brings them back: first a few probes, then a
+// ramp. So a long outage costs each job about two broker operations, however often the breaker looks whether it is over.
+type holder struct {
+	w *Worker
+
+	mu    sync.Mutex
+	known map[string]*heldDestination
+}
+
+// heldDestination is what this worker knows of a destination that is, or was lately, sick.
+type heldDestination struct {
+	deferred int       // jobs put back since the breaker opened
+	ramp     int       // how many to release in the next interval
+	probed   time.Time // when probes were last released
+}
+
+const (
+	// probeCount is how many held jobs are released to find out whether a destination has recovered: the breaker's default.
+	probeCount = 5
+	// probePatience is how long probes have to arrive before others are sent, in intervals.
+	probePatience = 5
+)
+
+func newHolder(w *Worker) *holder {
+	return &holder{w: w, known: make(map[string]*heldDestination)}
+}
+
+// refused is the verdict for a job whose destination says no for now.
+func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
+	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
+	v := verdict{outcome: Deferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
+	if v.hold = a.w.hold.wants(name, r, now); !v.hold {
+		v.after = a.w.destinations.Defer(name, now, r.Wait)
+	}
+	return v
+}
+
+// wants says whether a job of the destination is to be held rather than deferred.
+func (h *holder) wants(name string, r pools.Verdict, now time.Time) bool {
+	if r.Reason != pools.ReasonBreakerOpen && r.Reason != pools.ReasonForcedOpen {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d, cfg := h.get(name), h.w.cfg.Hold
+	if since, open := h.w.destinations.OpenSince(name, now); open && cfg.After > 0 && now.Sub(since) >= cfg.After {
+		return true
+	}
+	if cfg.Backlog > 0 && d.deferred >= cfg.Backlog {
+		return true
+	}
+	d.deferred++
+	return false
+}
+
+func (h *holder) get(name string) *heldDestination {
+	d := h.known[name]
+	if d == nil {
+		d = &heldDestination{}
+		h.known[name] = d
+	}
+	return d
+}
+
+// changed hears of a breaker's transition: once it is closed its backlog counts anew.
+func (h *holder) changed(t pools.Transition) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d := h.known[t.Destination]; d != nil && t.To == pools.StateClosed {
+		d.deferred = 0
+	}
+}
+
+// run releases held jobs until ctx is done.
+func (h *holder) run(ctx context.Context) {
+	for pause(ctx, jitter(h.w.cfg.Hold.Interval)) {
+		depth, err := h.w.cfg.DeadLetters.Depth(ctx)
+		if err != nil {
+			continue // the store's own error shows where it matters; look again
+		}
+		now := time.Now()
+		waiting := make(map[string]bool, len(depth.Held))
+		for _, held := range depth.Held {
+			waiting[held.Destination] = true
+			h.release(ctx, held.Destination, now)
+		}
+		h.forget(waiting, now)
+	}
+}
+
+// release publishes as many held jobs of one destination as its breaker makes sensible now.
+func (h *holder) release(ctx context.Context, name string, now time.Time) {
+	count, probe := h.due(name, now)
+	if count == 0 {
+		return
+	}
+	n, err := dlq.ReleaseHeld(ctx, h.w.cfg.DeadLetters, h.w.cfg.Broker, name, count, h.w.cfg.Owner)
+	if err != nil {
+		h.w.cfg.Logger.Warn("held jobs could not be released; trying again", "destination", name, "released", n, "error", err)
+	}
+	if n > 0 {
+		h.w.observe(&Released{Destination: name, Count: n, Probe: probe})
+	}
+}
+
+func (h *holder) due(name string, now time.Time) (count int, probe bool) {
+	admissible := h.w.destinations.Peek(name, now, false).OK()
+	_, open := h.w.destinations.OpenSince(name, now)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.get(name)
+	switch {
+	case !admissible:
+		if open {
+			d.ramp = 0
+		}
+		return 0, false
+	case open: // half-open, or ready to be
+		d.ramp = 0
+		if now.Sub(d.probed) < probePatience*h.w.cfg.Hold.Interval {
+			return 0, true
+		}
+		d.probed = now
+		return probeCount, true
+	}
+	d.ramp = min(max(2*d.ramp, h.w.cfg.Hold.RampStart), h.w.cfg.Hold.RampMax)
+	return d.ramp, false
+}
+
+// forget drops destinations that are healthy and hold nothing.
+func (h *holder) forget(waiting map[string]bool, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name := range h.known {
+		if _, open := h.w.destinations.OpenSince(name, now); !open && !waiting[name] {
+			delete(h.known, name)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caisson-go/caisson/schedule"
+)
+
+// Kind defines a type of job whose payload is a T. It is a plain value: declare it once and share it between the code that enqueues and
+// the code that handles.
+//
+// T is decoded from JSON, unless it is []byte or json.RawMessage, which get the payload untouched. Numbers in fields of type any arrive
+// as json.Number, so that no digit is lost.
+type Kind[T any] struct {
+	// Name is the kind's name, for example "email.send". Required; at most 200 printable ASCII characters, no spaces.
+	Name string
+	// Aliases are former names under which jobs may still wait.
+	Aliases []string
+	// Version of the payload that the handler understands. Zero takes every version that no other registration of Name takes.
+	Version int
+	// Queue is where [Client.Enqueue] puts jobs of this kind. Empty means the client's default.
+	Queue string
+	// Key derives the idempotency key of jobs that were enqueued without one. Nil, or an empty answer, means the job's id.
+	Key func(T) string
+	// Destination derives the destination of jobs that were enqueued without one. Nil, or an empty answer, means Config.Destination.
+	Destination func(T) string
+	// Strict refuses payloads with fields that T does not have. Such jobs go to the dead letters as undecodable.
+	Strict bool
+	// Config holds the kind's limits. The binary's configuration may override it.
+	Config KindConfig
+}
+
+// KindConfig holds the limits of one kind.
+type KindConfig struct {
+	// Timeout bounds one attempt. Default 30 s.
+	Timeout time.Duration
+	// TimeoutGrace is how long a handler that ignores its timeout keeps its lease before the attempt is failed and the handler abandoned.
+	// Default 5 s.
+	TimeoutGrace time.Duration
+	// MaxAttempts is how many attempts a job has, the first included. Default 4.
+	MaxAttempts int
+	// Backoff gives the delay after a failed attempt. Default schedule.Queue: 30 s, 2 min, 10 min.
+	Backoff schedule.Policy
+	// Bulkhead is how many jobs of this kind may run at once in this worker. Zero shares the slots that sized kinds leave.
+	Bulkhead int
+	// Waiting is how many jobs may wait in this worker for the bulkhead, each holding a slot and its lease, before others are
+	// deferred. Default as many as Bulkhead, at most what is left of the slots; negative means none. Ignored without Bulkhead.
+	Waiting int
+	// Idempotency says whether a claim is taken before each attempt. Default Keyed where the worker has a store.
+	Idempotency Idempotency
+	// MaxAge is how long after it was due a job may still be started; later it goes to the dead letters as expired. Default 24 h. It
+	// must be below the key retention.
+	MaxAge time.Duration
+	// Destination is the destination of jobs that name none. Empty means none: no breaker, no limits.
+	Destination string
+}
+
+// Idempotency says how a kind is protected from running twice.
+type Idempotency uint8
+
+// The forms of idempotency.
+const (
+	// IdempotencyDefault is Keyed if the worker has a store, else None.
+	IdempotencyDefault Idempotency = iota
+	// Keyed takes a claim on the job's key before each attempt. Needs a store.
+	Keyed
+	// None runs the handler at least once per job, with attempts counted by the broker.
+	None
+)
+
+// String returns the form as configuration spells it.
+func (i Idempotency) String() string {
+	return [...]string{"default", "key", "none"}[min(i, None)]
+}
+
+func (c KindConfig) withDefaults() KindConfig {
+	if c.Timeout == 0 {
+		c.Timeout = 30 * time.Second
+	}
+	if c.TimeoutGrace == 0 {
+		c.TimeoutGrace = 5 * time.Second
+	}
+	if c.MaxAttempts == 0 {
+		c.MaxAttempts = 4
+	}
+	if c.Backoff.IsZero() {
+		c.Backoff = schedule.Queue
+	}
+	if c.MaxAge == 0 {
+		c.MaxAge = 24 * time.Hour
+	}
+	return c
+}
+
+func (c KindConfig) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(c.Timeout > 0, "timeout %s: must be positive", c.Timeout)
+	check(c.TimeoutGrace > 0, "timeout grace %s: must be positive", c.TimeoutGrace)
+	check(c.MaxAttempts > 0, "max attempts %d: must be at least 1, the first attempt included", c.MaxAttempts)
+	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
+	check(c.MaxAge > 0, "max age %s: must be positive", c.MaxAge)
+	check(c.Idempotency <= None, "idempotency %d: unknown form", c.Idempotency)
+	return errors.Join(errs...)
+}
+
+// New returns a job of this kind, ready for [Client.Enqueue]. Set further fields on the result as needed.
+func (k Kind[T]) New(payload T) NewJob {
+	job := NewJob{Kind: k.Name, Version: k.Version, Queue: k.Queue, Payload: payload}
+	if k.Key != nil {
+		job.Key = k.Key(payload)
+	}
+	if k.Destination != nil {
+		job.Destination = k.Destination(payload)
+	}
+	return job
+}
+
+// Handle registers fn as the handler of kind k. Registration errors are kept and reported by [New], all at once.
+//
+// fn gets a context that ends at the attempt's timeout, at the job's deadline, when the claim (or an unkeyed job's lease) is lost, or
+// when the worker's stop grace is over; context.Cause tells which. Answer nil for success, a plain error to fail the attempt, or one of
+// [RetryAfter], [Snooze], [Cancel] and [Unavailable].
+func Handle[T any](r *Registry, k Kind[T], fn func(ctx context.Context, payload T) error, mw ...Middleware) {
+	r.add(registration{
+		name:    k.Name,
+		aliases: k.Aliases,
+		version: k.Version,
+		config:  k.Config,
+		decode:  decoder(k),
+		handler: func(ctx context.Context, job *Job) error {
+			payload, _ := job.decoded.(T) // null leaves a T that is an interface nil, which is no T to an assertion
+			return fn(ctx, payload)
+		},
+		mw:      mw,
+		missing: fn == nil,
+	})
+}

@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/schedule"
+)
+
+// plan says how a delivery is settled. It is made by makePlan alone and carried out by settle alone.
+type plan struct {
+	settlement Settlement
+	// delay hides the message; only for Retry.
+	delay time.Duration
+	// uncharged gives the attempt back.
+	uncharged bool
+	// cause and state of the entry to store; only for DeadLetter and Hold.
+	cause dlq.Cause
+	state dlq.State
+}
+
+// makePlan decides what becomes of a delivery. It is pure but for the jitter's randomness. attempt is 0 if none was charged.
+func makePlan(v verdict, cfg KindConfig, attempt int) plan {
+	if v.lost {
+		return plan{settlement: Leave}
+	}
+	switch v.outcome {
+	case Succeeded, Duplicate:
+		return plan{settlement: Ack}
+	case Rejected:
+		return plan{settlement: DeadLetter, cause: v.cause, state: dlq.Dead}
+	case Interrupted:
+		return plan{settlement: Release, uncharged: true}
+	case Deferred:
+		if v.hold {
+			return plan{settlement: Hold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.Held}
+		}
+		return plan{settlement: Retry, delay: v.after, uncharged: true}
+	}
+	if attempt >= cfg.MaxAttempts {
+		return plan{settlement: DeadLetter, cause: v.cause, state: dlq.Dead}
+	}
+	backoff := cfg.Backoff
+	if !v.backoff.IsZero() {
+		backoff = v.backoff
+	}
+	delay := backoff.Delay(attempt, 0, nil)
+	return plan{settlement: Retry, delay: schedule.Merge(delay, v.after, nil)}
+}

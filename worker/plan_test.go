@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/schedule"
+)
+
+func TestPlan(t *testing.T) {
+	cfg := KindConfig{MaxAttempts: 3}.withDefaults()
+	err := errors.New("boom")
+	for _, c := range []struct {
+		name    string
+		v       verdict
+		attempt int
+		want    plan
+	}{
+		{"success is acked", verdict{outcome: Succeeded}, 1, plan{settlement: Ack}},
+		{"duplicate is acked", verdict{outcome: Duplicate}, 0, plan{settlement: Ack}},
+		{"rejected dies", verdict{outcome: Rejected, cause: dlq.CauseRejected, err: err}, 1, plan{settlement: DeadLetter, cause: dlq.CauseRejected, state: dlq.Dead}},
+		{"last failure dies", verdict{outcome: Failed, cause: dlq.CauseTimeout, err: err}, 3, plan{settlement: DeadLetter, cause: dlq.CauseTimeout, state: dlq.Dead}},
+		{"interrupted is released uncharged", verdict{outcome: Interrupted, err: err}, 3, plan{settlement: Release, uncharged: true}},
+		{"lost is left alone", verdict{outcome: Interrupted, lost: true, err: err}, 3, plan{settlement: Leave}},
+		{"deferred waits uncharged", verdict{outcome: Deferred, after: time.Minute}, 3, plan{settlement: Retry, delay: time.Minute, uncharged: true}},
+		{"held leaves the queue", verdict{outcome: Deferred, hold: true}, 0, plan{settlement: Hold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.Held}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := makePlan(c.v, cfg, c.attempt); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlanWithABackoffOfTheError(t *testing.T) {
+	hour, err := schedule.Constant(time.Hour, schedule.None)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := KindConfig{MaxAttempts: 3}.withDefaults()
+	stated := &Error{Outcome: Failed, Err: errors.New("boom"), Backoff: hour}
+	if got, want := makePlan(classify(stated, nil), cfg, 1), (plan{settlement: Retry, delay: time.Hour}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// Whatever a handler asks for, a failed attempt below the limit is retried, no sooner than asked, and never for free.
+func TestPlanOfAFailureBelowTheLimit(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		attempts := rapid.IntRange(2, math.MaxInt32).Draw(t, "max")
+		attempt := rapid.IntRange(1, attempts-1).Draw(t, "attempt")
+		after := time.Duration(rapid.Int64Range(0, int64(12*time.Hour)).Draw(t, "after"))
+		cfg := KindConfig{MaxAttempts: attempts, Backoff: schedule.Default}.withDefaults()
+		p := makePlan(verdict{outcome: Failed, after: after, cause: dlq.CauseExhausted}, cfg, attempt)
+		if p.settlement != Retry || p.uncharged || p.delay < after || p.delay < 0 {
+			t.Fatalf("got %+v for attempt %d of %d, after %s", p, attempt, attempts, after)
+		}
+	})
+}

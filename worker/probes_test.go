@@ -1,0 +1,50 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue/embedded"
+	"github.com/caisson-go/caisson/worker"
+)
+
+// A probe that outlives its lease has no voice, so a breaker whose lease is shorter than its jobs would never close again.
+func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
+	t.Parallel()
+	broker, err := embedded.OpenMemory(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = broker.Close() })
+	dead, err := dlqsqlite.New(t.Context(), broker.File())
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry := worker.NewRegistry()
+	worker.Handle(registry, worker.Kind[[]byte]{Name: "long", Config: worker.KindConfig{Timeout: 10 * time.Minute}}, nop)
+	one := pools.DestinationConfig{Breaker: pools.BreakerConfig{MinimumCalls: 1, Probes: 1}}
+	short := pools.DestinationConfig{Breaker: pools.BreakerConfig{ProbeLease: time.Minute}}
+	w, err := worker.New(worker.Config{
+		Broker: broker, Registry: registry, DeadLetters: dead,
+		Destinations: pools.DestinationsConfig{Default: one, Overrides: map[string]pools.DestinationConfig{"other": {Concurrency: 1}, "short": short}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := w.Destinations()
+	for name, closes := range map[string]bool{"some": true, "other": true, "short": false} {
+		now := time.Now()
+		p, _ := d.Admit(name, now, false)
+		p.Done(now, pools.Failure)
+		probe, v := d.Admit(name, now.Add(time.Minute), false)
+		if !v.OK() {
+			t.Fatalf("%s: no probe: %+v", name, v)
+		}
+		probe.Done(now.Add(11*time.Minute), pools.Success)
+		if _, open := d.OpenSince(name, now.Add(11*time.Minute)); open == closes {
+			t.Errorf("%s: open %v after a probe that took as long as a job may", name, open)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// settle is the one settler: it alone ends a claim and a lease. The order of effects is: entry stored, claim ended, lease settled; the last two
+// together where they share a database. A crash between any two leaves a state from which the redelivered message arrives at the same end.
+//
+// It has a context of its own, since the handler's may be over, and repeats what is unavailable until the stop is over, while the heartbeat
+// keeps lease and claim.
+func (a *attempt) settle(v verdict) {
+	p := a.plan(v)
+	err := a.store(v, p)
+	if err == nil && !a.endTogether(p, &err) {
+		if err = a.endClaim(v, p); err == nil {
+			err = a.endLease(p)
+		}
+	}
+	a.report(v, p, err)
+}
+
+func (a *attempt) plan(v verdict) plan {
+	if a.kind == nil {
+		return makePlan(v, KindConfig{}, 0)
+	}
+	p := makePlan(v, a.kind.config, a.job.Attempt)
+	if p.settlement == Retry {
+		p.delay = min(p.delay, a.lifeLeft())
+	}
+	return p
+}
+
+// lifeLeft is how long it takes until the job has expired by its kind's max age. Put back for longer it would only be reported the later.
+func (a *attempt) lifeLeft() time.Duration {
+	return max(time.Until(a.job.dueAt().Add(a.kind.config.MaxAge)), 0) + time.Second
+}
+
+// store keeps what leaves the queue unfinished.
+func (a *attempt) store(v verdict, p plan) error {
+	if p.settlement != DeadLetter && p.settlement != Hold {
+		return nil
+	}
+	entry := a.entry(v, p)
+	return a.persist(func(ctx context.Context) error {
+		return a.w.cfg.DeadLetters.Put(ctx, []dlq.Entry{entry})[0]
+	})
+}
+
+// endTogether completes the claim and acks the lease in one transaction where both live in one database. It reports whether that settled the
+// matter; a lease that was lost leaves the completion to be stored by itself.
+func (a *attempt) endTogether(p plan, err *error) bool {
+	if a.w.together == nil || p.settlement != Ack || a.held.Token == 0 {
+		return false
+	}
+	*err = a.persist(func(ctx context.Context) error {
+		return a.lease.SettleIn(ctx, queue.Settlement{Action: queue.ActionAck}, func(settle func(tx any) error) error {
+			return a.w.together.InTx(ctx, a.completion(), func(_ context.Context, tx any) error { return settle(tx) })
+		})
+	})
+	if errors.Is(*err, errors.ErrUnsupported) || errors.Is(*err, queue.ErrLeaseLost) {
+		*err = nil
+		return false
+	}
+	return true
+}
+
+func (a *attempt) completion() idempotency.Completion {
+	return idempotency.Completion{Held: a.held, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.Retention.Keys}
+}
+
+// endClaim writes the attempt's end to the ledger.
+func (a *attempt) endClaim(v verdict, p plan) error {
+	if a.held.Token == 0 || p.settlement == Leave {
+		return nil
+	}
+	store := a.w.cfg.Store
+	return a.persist(func(ctx context.Context) error {
+		switch {
+		case p.settlement == Ack:
+			return store.Complete(ctx, []idempotency.Completion{a.completion()})[0]
+		case p.uncharged:
+			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.held, Delay: p.delay}})[0]
+		}
+		return store.Fail(ctx, []idempotency.Failure{{
+			Held: a.held, Attempt: a.record(v), Delay: p.delay, Final: p.settlement == DeadLetter, Retention: a.w.cfg.Retention.Keys,
+		}})[0]
+	})
+}
+
+// endLease tells the broker.
+func (a *attempt) endLease(p plan) error {
+	s := queue.Settlement{Uncharged: p.uncharged, Delay: p.delay}
+	switch p.settlement {
+	case Leave:
+		return nil
+	case Ack, DeadLetter, Hold:
+		s = queue.Settlement{Action: queue.ActionAck}
+	case Release:
+		s.Action = queue.ActionRelease
+	default:
+		s.Action = queue.ActionRetry
+		if longest := a.w.limits.MaxDelay; longest > 0 { // the ledger's not_before decides
+			s.Delay = min(s.Delay, longest)
+		}
+	}
+	return a.persist(func(ctx context.Context) error { return a.lease.Settle(ctx, s) })
+}
+
+// persist repeats call while what it asks is unavailable. Giving up loses nothing: the lease runs out and the message comes again.
+func (a *attempt) persist(call func(context.Context) error) error {
+	delay := 50 * time.Millisecond
+	for {
+		err := call(a.w.settling.context())
+		if !unavailable(err) || !pause(a.w.settling.parent, jitter(delay)) {
+			return err
+		}
+		delay = min(2*delay, 2*time.Second)
+	}
+}
+
+func unavailable(err error) bool {
+	return errors.Is(err, queue.ErrUnavailable) || errors.Is(err, idempotency.ErrUnavailable) || errors.Is(err, dlq.ErrUnavailable) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// report tells observers, and logs what an operator should know.
+func (a *attempt) report(v verdict, p plan, err error) {
+	now := time.Now()
+	e := &Settled{
+		Job: a.job, Queue: a.lease.Queue, Kind: UnknownKind, Outcome: v.outcome, Settlement: p.settlement, Reason: v.reason, Cause: p.cause,
+		Delay: p.delay, Handle: a.handled, Total: now.Sub(a.received), Err: v.err, SettleErr: err, Result: v.result,
+	}
+	if a.kind != nil {
+		e.Kind = a.kind.name
+	}
+	if v.outcome == Succeeded {
+		e.Latency = now.Sub(a.job.dueAt())
+		e.ResultOmitted = a.held.Token != 0 && len(a.job.result) > idempotency.MaxResult
+	}
+	a.w.observe(e)
+}
