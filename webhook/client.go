@@ -1,0 +1,151 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"time"
+)
+
+// Bounds on what is read of a response. They hold whatever the receiver sends or claims to send.
+const (
+	// MaxRead is how many bytes of a response body are read, so that its connection can serve the next delivery. A longer body costs the
+	// connection.
+	MaxRead = 64 << 10
+	// MaxExcerpt is how many bytes of a response body are kept.
+	MaxExcerpt = 4 << 10
+	// maxResponseHeaders bounds the status line and headers.
+	maxResponseHeaders = 64 << 10
+)
+
+// client makes the calls. It speaks HTTP/1.1 only: dead HTTP/2 connections are reused for long, and one of them carries every delivery to a
+// host (golang/go#36026, #34941). There is no http.Client, so nothing follows redirects, keeps cookies or wraps errors around the URL.
+type client struct {
+	pooled *http.Transport
+	// fresh never reuses a connection.
+	fresh     *http.Transport
+	total     time.Duration
+	userAgent string
+}
+
+func newClient(guard *Guard, t Timeouts, roots *x509.CertPool, userAgent string) *client {
+	dialer := &net.Dialer{Timeout: t.Dial, KeepAlive: 15 * time.Second, Resolver: guard.resolver, ControlContext: guard.control}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	pooled := &http.Transport{
+		Proxy:                  nil, // a proxy would dial in our place, past the guard
+		DialContext:            dialer.DialContext,
+		Protocols:              protocols,
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSHandshakeTimeout:    t.TLS,
+		ResponseHeaderTimeout:  t.Header,
+		MaxResponseHeaderBytes: maxResponseHeaders,
+		MaxIdleConns:           5000,
+		MaxIdleConnsPerHost:    defaultConcurrency,
+		IdleConnTimeout:        t.Idle,
+		DisableCompression:     true, // nothing is unpacked: a small reply cannot become a large one
+	}
+	fresh := pooled.Clone()
+	fresh.DisableKeepAlives = true
+	return &client{pooled: pooled, fresh: fresh, total: t.Total, userAgent: userAgent}
+}
+
+// close closes idle connections. Running calls go on.
+func (c *client) close() {
+	c.pooled.CloseIdleConnections()
+	c.fresh.CloseIdleConnections()
+}
+
+// call is one signed request, ready to be sent.
+type call struct {
+	target *url.URL
+	header http.Header
+	body   []byte
+}
+
+// Response is what came back from one attempt.
+type Response struct {
+	// Status is the HTTP status code; 0 if no response came.
+	Status int
+	// Excerpt is the beginning of the body, at most [MaxExcerpt] bytes, as it was sent. It may echo secrets: do not log it; [DeliveryError]
+	// has a cleaned form.
+	Excerpt []byte
+	// RetryAfter is the header of that name, unread.
+	RetryAfter string
+	// Phase is how far the attempt got.
+	Phase Phase
+	// Resent says that a reused connection was dead and the call was made once more on a fresh one.
+	Resent bool
+	// Duration is the time from dialling to the end of the body.
+	Duration time.Duration
+	// Err is why Status is 0; nil otherwise.
+	Err error
+}
+
+// send makes the call within timeout, the body included. Where a kept connection turns out to have died, which says nothing about the
+// receiver, the same bytes are sent once more on a fresh one.
+func (c *client) send(ctx context.Context, call call, timeout time.Duration) Response {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	start := time.Now()
+	r, dead := c.try(ctx, c.pooled, call)
+	if dead && ctx.Err() == nil {
+		first := r.Phase
+		r, _ = c.try(ctx, c.fresh, call)
+		r.Resent = true
+		r.Phase = max(r.Phase, first) // if the first may have run, so may the whole
+	}
+	r.Duration = time.Since(start)
+	return r
+}
+
+// try makes the call once. dead says that it failed because a reused connection was gone before any byte came back.
+func (c *client) try(ctx context.Context, transport *http.Transport, call call) (r Response, dead bool) {
+	trace := &tracer{}
+	resp, err := transport.RoundTrip(call.request(httptrace.WithClientTrace(ctx, trace.hooks())))
+	r.Phase = trace.phase()
+	if err != nil {
+		r.Err = err
+		return r, trace.reused.Load() && r.Phase != PhaseAnswered && !isTimeout(err) && !errors.Is(err, ErrBlocked)
+	}
+	defer resp.Body.Close()
+	r.Status, r.RetryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
+	if r.Status != http.StatusSwitchingProtocols { // its body would be the raw connection
+		r.Excerpt = readBody(resp.Body)
+	}
+	return r, false
+}
+
+// request leaves GetBody out, so that the transport does not send a body again by itself.
+func (c call) request(ctx context.Context) *http.Request {
+	req := &http.Request{
+		Method: http.MethodPost, URL: c.target, Host: c.target.Host, Header: c.header,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: http.NoBody,
+	}
+	if len(c.body) > 0 {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
+	}
+	return req.WithContext(ctx)
+}
+
+// readBody keeps the beginning and reads on for a while, so that the connection can be used again. An error ends it; the status has decided.
+func readBody(body io.Reader) []byte {
+	kept, err := io.ReadAll(io.LimitReader(body, MaxExcerpt))
+	if err == nil && len(kept) == MaxExcerpt {
+		_, _ = io.CopyN(io.Discard, body, MaxRead-MaxExcerpt) // an error here ends the read; nothing depends on it
+	}
+	return kept
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}

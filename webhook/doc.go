@@ -1,0 +1,35 @@
+// Package webhook delivers jobs to HTTP endpoints that nobody of ours controls.
+//
+// Guarantees:
+//
+//   - The body on the wire is the job's payload, byte for byte, on every attempt, and the signature is made over those bytes.
+//   - Each attempt is signed with its own timestamp. The webhook-id stays the same over retries, resends and replays, so that a receiver
+//     can drop what it has already seen.
+//   - No connection is opened to an address that is not public, unless an operator allowed it by CIDR. The address that is dialled is
+//     checked, not the one that was looked up before, so that DNS rebinding gains nothing. Redirects are never followed.
+//   - One attempt ends within its total timeout, the response body included, and reads at most [MaxRead] bytes of it. The status line
+//     decides; what happens to the body afterwards changes nothing.
+//   - What the receiver asks for with Retry-After is never undercut.
+//   - Only outages count against an endpoint's breaker: a client error, a redirect, a throttle, a blocked address or our own stop does not.
+//   - Secrets, custom header values, user info, paths and queries of URLs appear in no error and no log of this package. Where a receiver
+//     echoes them as they were sent, they are taken out of what is kept.
+//   - After a 410 this process makes no further call to that URL of the endpoint.
+//
+// What it does not promise: exactly-once delivery. A receiver that worked but whose answer was lost gets the same webhook-id again.
+//
+// # Sending
+//
+// Fill a list of [Endpoint] values, check them with [NewStatic] (or bring an [Endpoints] port of your own), and call [Register]. Producers
+// enqueue with [NewDelivery]. The endpoint's id is the job's destination, exactly as it is, so that breaker, gate, rate and concurrency
+// are the endpoint's own: configure them with [DestinationConfig].
+//
+// # Signing
+//
+// Signatures follow Standard Webhooks 1.0.0 (https://www.standardwebhooks.com): the signed content is id, dot, timestamp, dot, body;
+// "v1," is base64 HMAC-SHA256, "v1a," base64 ed25519. While keys rotate, every key of the endpoint signs. Receivers check with a [Verifier],
+// or with any Standard Webhooks library.
+//
+// # How to read it
+//
+// handler.go takes a job to its endpoint, client.go makes the calls, response.go turns what came back into what becomes of the job.
+package webhook

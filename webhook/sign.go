@@ -1,0 +1,63 @@
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The headers of a signed delivery. HTTP header names are case-insensitive.
+const (
+	HeaderID        = "webhook-id"
+	HeaderTimestamp = "webhook-timestamp"
+	HeaderSignature = "webhook-signature"
+)
+
+// maxEventID bounds an event id, in bytes.
+const maxEventID = 200
+
+// Sign returns the value of webhook-signature: one signature by each secret, in order, separated by spaces. id is the webhook-id and at the
+// attempt's time, of which whole seconds count. body is what goes on the wire.
+func Sign(secrets []Secret, id string, at time.Time, body []byte) (string, error) {
+	if err := checkEventID(id); err != nil {
+		return "", err
+	}
+	if len(secrets) == 0 {
+		return "", errors.New("secrets: none given: a delivery is signed by at least one")
+	}
+	content := signedContent(id, timestamp(at), body)
+	list := make([]string, len(secrets))
+	for i, s := range secrets {
+		if s.IsZero() {
+			return "", fmt.Errorf("secrets[%d] is empty: parse or generate one", i)
+		}
+		list[i] = s.sign(content)
+	}
+	return strings.Join(list, " "), nil
+}
+
+func timestamp(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+
+func signedContent(id, timestamp string, body []byte) []byte {
+	content := make([]byte, 0, len(id)+len(timestamp)+len(body)+2)
+	content = append(content, id...)
+	content = append(content, '.')
+	content = append(content, timestamp...)
+	content = append(content, '.')
+	return append(content, body...)
+}
+
+// checkEventID refuses ids that cannot be signed one single way: a dot would let bytes move between id, timestamp and body.
+func checkEventID(id string) error {
+	if id == "" || len(id) > maxEventID {
+		return fmt.Errorf("event id of %d bytes: use 1 to %d", len(id), maxEventID)
+	}
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c > '~' || c == '.' {
+			return fmt.Errorf("event id %q: byte %d is %q; use printable ASCII without spaces and dots", id, i, c)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/worker"
+)
+
+// allBytes is a body that no encoder would leave alone.
+func allBytes() []byte {
+	body := make([]byte, 256)
+	for i := range body {
+		body[i] = byte(i)
+	}
+	return body
+}
+
+// TestDeliveredOnce: two failures, then a success, over the whole way from the client; the same event a second time makes no call.
+func TestDeliveredOnce(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) {
+		if n < 2 {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	e := endpointAt("shop", rec.URL)
+	e.Schedule = soon(t)
+	verifier, err := NewVerifier(e.Secrets[0].Reveal())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tries atomic.Int64
+	clock := func() time.Time { return noon.Add(time.Duration(tries.Load()) * 6 * time.Minute) }
+	r := newRig(t)
+	r.start(Config{Now: clock, Observe: func(a Attempt) {
+		if got, want := a.Number, int(tries.Add(1)); got != want || a.Endpoint != "shop" || a.Event != "evt_1" {
+			t.Errorf("attempt %+v, want number %d", a, want)
+		}
+	}}, e)
+	job := NewDelivery("shop", "evt_1", allBytes(), map[string]string{"content-type": "application/octet-stream"})
+	r.enqueue(job)
+	r.await(1, outcome(worker.Succeeded))
+	r.enqueue(job)
+	r.await(1, outcome(worker.Duplicate))
+
+	seen := rec.requests()
+	if len(seen) != 3 {
+		t.Fatalf("%d calls, want 3", len(seen))
+	}
+	for i, got := range seen {
+		if err := verifier.Verify(got.header, allBytes(), noon.Add(time.Duration(i)*6*time.Minute)); err != nil {
+			t.Errorf("call %d: %v", i+1, err)
+		}
+		if diff := cmp.Diff(allBytes(), got.body); diff != "" || got.header.Get(HeaderID) != "evt_1" {
+			t.Errorf("call %d: id %q, body (-want +got):\n%s", i+1, got.header.Get(HeaderID), diff)
+		}
+	}
+}
+
+// TestExhausted: the dead letter says what the endpoint answered, and holds the bytes for a replay.
+func TestExhausted(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = w.Write([]byte("field amount is missing"))
+	})
+	e := endpointAt("shop", rec.URL)
+	e.Schedule = soon(t)
+	r := newRig(t)
+	w := r.start(Config{}, e)
+	r.enqueue(NewDelivery("shop", "evt_1", allBytes(), nil))
+	r.await(1, func(e worker.Settled) bool { return e.Settlement == worker.DeadLetter })
+	list := r.entries()
+	if len(list) != 1 || list[0].Cause != dlq.CauseExhausted || list[0].AttemptCount != 3 || len(rec.requests()) != 3 {
+		t.Fatalf("%d calls, %+v", len(rec.requests()), list)
+	}
+	if want := "endpoint answered 422 Unprocessable Entity: field amount is missing"; list[0].Error != want {
+		t.Errorf("%q, want %q", list[0].Error, want)
+	}
+	entry, err := r.dead.Get(t.Context(), list[0].ID)
+	if err != nil || string(entry.Message.Body) != string(allBytes()) {
+		t.Errorf("body %q, %v", entry.Message.Body, err)
+	}
+	closed(t, w, "shop", 0)
+}
+
+// closed fails unless the breaker of an endpoint is closed and has counted that many failures.
+func closed(t *testing.T, w running, endpoint string, failures int) {
+	t.Helper()
+	d, ok := w.Destinations().Lookup(endpoint, time.Now())
+	if !ok || d.State != pools.StateClosed || d.Failures != failures {
+		t.Errorf("breaker of %s: %+v", endpoint, d)
+	}
+}
+
+// TestClientErrorsRejected: 400 is the job's fault: one call each, no outage.
+func TestClientErrorsRejected(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) {
+		if n < 20 {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+	e := endpointAt("shop", rec.URL)
+	e.ClientErrors = ClientErrorsReject
+	r := newRig(t)
+	w := r.start(Config{}, e)
+	for i := range 20 {
+		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
+	}
+	r.await(20, outcome(worker.Rejected))
+	r.enqueue(NewDelivery("shop", "evt_good", nil, nil))
+	r.await(1, outcome(worker.Succeeded))
+	if n := len(rec.requests()); n != 21 {
+		t.Errorf("%d calls, want 21", n)
+	}
+	for _, entry := range r.entries() {
+		if entry.Cause != dlq.CauseRejected || entry.AttemptCount != 1 {
+			t.Errorf("%+v", entry)
+		}
+	}
+	closed(t, w, "shop", 0)
+	if len(r.opened) != 0 {
+		t.Error("the breaker moved")
+	}
+}
+
+// TestOnlyOutagesOpenTheBreaker: 500, 404, 500, 404 ...: it opens after the fifth 500, and a 404 neither resets nor closes it.
+func TestOnlyOutagesOpenTheBreaker(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) {
+		w.WriteHeader([]int{500, 404}[n%2])
+	})
+	e := endpointAt("shop", rec.URL)
+	e.ClientErrors, e.Concurrency = ClientErrorsReject, 1
+	r := newRig(t)
+	r.start(Config{}, e)
+	for i := range 12 {
+		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
+	}
+	tried := r.await(9, func(e worker.Settled) bool { return e.Outcome != worker.Deferred })
+	if tr := <-r.opened; tr.To != pools.StateOpen || tr.Destination != "shop" {
+		t.Errorf("%+v", tr)
+	}
+	failed := 0
+	for _, e := range tried {
+		if e.Outcome == worker.Failed {
+			failed++
+		}
+	}
+	r.await(3, func(e worker.Settled) bool { return e.Reason == "breaker_open" })
+	if n := len(rec.requests()); n != 9 || failed != 5 {
+		t.Errorf("%d calls, %d failed; want 9 and 5", n, failed)
+	}
+}
+
+// TestStopIsNeutral: calls that our own stop cuts off spend no attempt and count against nobody; the next worker makes them again.
+func TestStopIsNeutral(t *testing.T) {
+	t.Parallel()
+	arrived := make(chan struct{}, 10)
+	var healthy atomic.Bool
+	rec := newReceiver(t, func(_ http.ResponseWriter, r *http.Request, _ int) {
+		if !healthy.Load() {
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		}
+	})
+	e := endpointAt("shop", rec.URL)
+	e.Concurrency = 6
+	r := newRig(t)
+	w := r.start(Config{}, e)
+	for i := range 6 {
+		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
+	}
+	for range 6 {
+		<-arrived
+	}
+	w.stop()
+	r.await(6, outcome(worker.Interrupted))
+	closed(t, w, "shop", 0)
+
+	healthy.Store(true)
+	r.start(Config{}, e)
+	for _, e := range r.await(6, outcome(worker.Succeeded)) {
+		if e.Job.Attempt != 1 {
+			t.Errorf("job %s: attempt %d, want 1: the stop spent one", e.Job.ID, e.Job.Attempt)
+		}
+	}
+}
+
+// TestThrottled: a 429 holds the whole endpoint back for as long as it asked, and no job dies of waiting.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, n int) {
+		if n == 0 {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	e := endpointAt("shop", rec.URL)
+	e.Schedule = soon(t)
+	r := newRig(t)
+	w := r.start(Config{}, e)
+	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
+	throttled := r.await(1, any1)[0]
+	if throttled.Outcome != worker.Failed || throttled.Delay < time.Second {
+		t.Errorf("%s with a delay of %s, want at least 1s", throttled.Outcome, throttled.Delay)
+	}
+	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
+	if e := r.await(1, any1)[0]; e.Outcome != worker.Deferred || e.Reason != "gated" {
+		t.Errorf("the second job: %s, %s", e.Outcome, e.Reason)
+	}
+	for _, e := range r.await(2, outcome(worker.Succeeded)) {
+		if want := 2 - strings.Count(e.Job.Headers[HeaderID], "2"); e.Job.Attempt != want {
+			t.Errorf("%s: attempt %d, want %d", e.Job.Headers[HeaderID], e.Job.Attempt, want)
+		}
+	}
+	closed(t, w, "shop", 0)
+}
+
+// TestDeferredJobsLive: an open breaker and a rate limit put jobs back for longer than their attempts would last, and spend none.
+func TestDeferredJobsLive(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, status(http.StatusOK))
+	r := newRig(t)
+	w := r.start(Config{}, endpointAt("shop", rec.URL))
+	w.Destinations().Force("shop", time.Now(), pools.OverrideOpen)
+	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
+	for _, e := range r.await(5, any1) {
+		if e.Outcome != worker.Deferred || e.Settlement != worker.Retry {
+			t.Errorf("%s, %s", e.Outcome, e.Settlement)
+		}
+	}
+	w.Destinations().Force("shop", time.Now(), pools.OverrideNone)
+	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 1 || len(r.entries()) != 0 {
+		t.Errorf("attempt %d, %d calls, %d dead letters", e.Job.Attempt, len(rec.requests()), len(r.entries()))
+	}
+}
+
+// TestHangingEndpointKeepsToItself: fast endpoints do not wait for one that hangs, which holds no more than its share.
+func TestHangingEndpointKeepsToItself(t *testing.T) {
+	t.Parallel()
+	var inside atomic.Int64
+	hanging := newReceiver(t, func(_ http.ResponseWriter, r *http.Request, _ int) {
+		if n := inside.Add(1); n > 2 {
+			t.Errorf("the hanging endpoint holds %d slots, want at most 2", n)
+		}
+		<-r.Context().Done()
+		inside.Add(-1)
+	})
+	fast := newReceiver(t, status(http.StatusOK))
+	slow := endpointAt("slow", hanging.URL)
+	slow.Concurrency = 2
+	r := newRig(t)
+	r.start(Config{}, slow, endpointAt("fast", fast.URL))
+	var jobs []worker.NewJob
+	for _, id := range []string{"slow", "fast"} {
+		for i := range 50 {
+			jobs = append(jobs, NewDelivery(id, fmt.Sprintf("evt_%d", i), nil, nil))
+		}
+	}
+	r.enqueue(jobs...)
+	r.await(50, outcome(worker.Succeeded))
+	if n := len(fast.requests()); n != 50 {
+		t.Errorf("%d fast deliveries, want 50", n)
+	}
+	if inside.Load() == 0 {
+		t.Error("nothing hung: the test shows nothing")
+	}
+}
