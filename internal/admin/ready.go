@@ -1,0 +1,82 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Check is one condition of readiness.
+type Check struct {
+	// Name says what is checked, for example "subscription". Shown on /readyz.
+	Name string
+	// Probe returns nil while the condition holds, else why it does not. It is called once per request to /readyz, at the same
+	// time as other probes, and must return soon after ctx ends. Its error is shown: it must hold no secret.
+	Probe func(ctx context.Context) error
+}
+
+// readiness is the body of /readyz.
+type readiness struct {
+	Ready  bool          `json:"ready"`
+	Checks []checkResult `json:"checks"`
+}
+
+type checkResult struct {
+	Name string `json:"name"`
+	OK   bool   `json:"ok"`
+	// Reason is why the check fails.
+	Reason string `json:"reason,omitempty"`
+}
+
+// readyz answers 200 if every check holds, else 503 with the reasons.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.CheckTimeout)
+	defer cancel()
+	state := readiness{Ready: true, Checks: make([]checkResult, len(s.cfg.Checks))}
+	var wg sync.WaitGroup
+	for i, check := range s.cfg.Checks {
+		wg.Go(func() { state.Checks[i] = run(ctx, check, s.cfg.CheckTimeout) })
+	}
+	wg.Wait()
+	status := http.StatusOK
+	for _, c := range state.Checks {
+		if !c.OK {
+			state.Ready, status = false, http.StatusServiceUnavailable
+		}
+	}
+	writeJSON(w, status, state)
+}
+
+// run calls one probe. A panic in it is a failing check, not the end of the page.
+func run(ctx context.Context, c Check, limit time.Duration) (result checkResult) {
+	result.Name = c.Name
+	defer func() {
+		if p := recover(); p != nil {
+			result.OK, result.Reason = false, fmt.Sprintf("check panicked: %v", p)
+		}
+	}()
+	err := c.Probe(ctx)
+	switch {
+	case err == nil:
+		result.OK = true
+	case ctx.Err() != nil:
+		result.Reason = fmt.Sprintf("no answer within %s: %v", limit, err)
+	default:
+		result.Reason = err.Error()
+	}
+	return result
+}
+
+func writeJSON(w http.ResponseWriter, status int, body any) {
+	text, err := json.MarshalIndent(body, "", "  ")
+	if err != nil {
+		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // a client that left gets no answer
+}

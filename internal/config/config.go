@@ -1,0 +1,98 @@
+package config
+
+import (
+	"time"
+
+	"github.com/caisson-go/caisson/schedule"
+)
+
+// Config is the effective configuration. Tags give each field's key, default, bounds and description; docs/configuration.md is
+// printed from them.
+type Config struct {
+	Broker       string          `key:"broker" default:"embedded" enum:"embedded,rabbitmq,sqs" doc:"Where queues live. This version has the embedded one only."`
+	Embedded     Embedded        `key:"embedded"`
+	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight and default_kind. A queue with weight 3 gets three times the slots of one with weight 1."`
+	Concurrency  int             `key:"concurrency" default:"20" min:"1" max:"100000" doc:"Slots: how many jobs run at once."`
+	Lease        time.Duration   `key:"lease" default:"30s" min:"1s" max:"12h" doc:"How long a received job stays exclusive between two heartbeats. A crashed worker's jobs come back after it."`
+	Heartbeat    time.Duration   `key:"heartbeat" min:"10ms" doc:"How often leases and claims are extended. Unset: a third of the lease. It must be below half of it."`
+	Stop         Stop            `key:"stop"`
+	Kinds        map[string]Kind `key:"kinds" doc:"Settings of one kind of job. What is unset stays as the code registered it."`
+	Destinations Destinations    `key:"destinations"`
+	Hold         Hold            `key:"hold"`
+	DLQ          DLQ             `key:"dlq"`
+	Idempotency  Idempotency     `key:"idempotency"`
+	Admin        Admin           `key:"admin"`
+	Log          Log             `key:"log"`
+	Webhook      Webhook         `key:"webhook"`
+
+	settings []Setting
+}
+
+// Embedded configures the embedded broker.
+type Embedded struct {
+	Path string `key:"path" default:"./caisson.db" doc:"The queue's file. Several processes on one host may share it."`
+	Sync string `key:"sync" default:"mixed" enum:"mixed,full" doc:"mixed: wait for the disk when a job is accepted. full: at every change, so that a power cut cannot even repeat a finished job."`
+}
+
+// Queue is one queue to work.
+type Queue struct {
+	// Name of the queue.
+	Name string `json:"name"`
+	// Weight is the queue's share of slots among all weights; 1 if the configuration names none.
+	Weight int `json:"weight"`
+	// DefaultKind is the kind of messages without an envelope. Empty means that such messages are undecodable.
+	DefaultKind string `json:"default_kind,omitempty"`
+}
+
+// Stop bounds the end of a worker.
+type Stop struct {
+	Grace time.Duration `key:"grace" default:"20s" min:"0s" max:"24h" doc:"How long running jobs may finish after the first signal."`
+	Hard  time.Duration `key:"hard" default:"5s" min:"0s" max:"1h" doc:"How long after the grace the process waits for cancelled handlers before it leaves them behind."`
+}
+
+// Kind configures one kind of job. Zero fields leave what the code registered.
+type Kind struct {
+	Timeout     time.Duration   `key:"timeout" min:"1ms" doc:"The longest that one attempt may run."`
+	MaxAttempts int             `key:"max_attempts" min:"1" max:"1000" doc:"Attempts in all, the first included."`
+	Backoff     schedule.Policy `key:"backoff" doc:"Delay between attempts: exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue, webhook."`
+	Bulkhead    Bulkhead        `key:"bulkhead"`
+	Idempotency string          `key:"idempotency" enum:"key,none" doc:"key: at most one completed run per key. none: no claim is taken."`
+	MaxAge      time.Duration   `key:"max_age" min:"1s" doc:"Age past which a job is dead-lettered as expired. Not above idempotency.retention."`
+	Destination string          `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
+}
+
+// Bulkhead bounds one kind.
+type Bulkhead struct {
+	Size    int `key:"size" min:"1" doc:"How many jobs of the kind run at once. The sum over all kinds must not exceed concurrency."`
+	Waiting int `key:"waiting" min:"0" doc:"How many more may wait for a place with their lease kept alive."`
+}
+
+// Hold says when the jobs of a sick destination leave the queue.
+type Hold struct {
+	After   time.Duration `key:"after" default:"15m" min:"0s" doc:"A destination that has been open for so long has its jobs moved to the dead-letter store as held, until it recovers. 0s: never."`
+	Backlog int           `key:"backlog" default:"100" min:"0" doc:"Jobs waiting for one open destination above which further ones are held without waiting for hold.after. 0: only hold.after counts."`
+}
+
+// DLQ configures dead letters.
+type DLQ struct {
+	Backend   string        `key:"backend" default:"store" enum:"store,broker" doc:"Where dead letters live. The embedded broker keeps them in its file (store)."`
+	Retention time.Duration `key:"retention" default:"14d" min:"1m" doc:"How long a dead letter is kept after its last change."`
+}
+
+// Idempotency configures the claim store.
+type Idempotency struct {
+	Retention time.Duration `key:"retention" default:"48h" min:"1m" doc:"How long a completed key is remembered."`
+}
+
+// Admin configures the admin server.
+type Admin struct {
+	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz and /metrics listen; off for nowhere. An address beyond the loopback needs admin.user and admin.password."`
+	User     string `key:"user" doc:"User name for basic authentication."`
+	Password Secret `key:"password" doc:"Its password."`
+}
+
+// Log configures logging.
+type Log struct {
+	Level  string `key:"level" default:"info" enum:"debug,info,warn,error" doc:"The least level that is logged."`
+	Format string `key:"format" default:"text" enum:"text,json" doc:"How log lines look."`
+}
