@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/caisson-go/caisson/internal/cli"
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -158,10 +160,27 @@ func (f enqueueFlags) job(kind string, now time.Time) (worker.NewJob, error) {
 		}
 		job.Headers[name] = value
 	}
+	if err := checkEnvelope(job, now); err != nil {
+		errs = append(errs, err)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return job, cli.Fail(cli.Usage, err)
 	}
 	return job, nil
+}
+
+// checkEnvelope finds what no job may be called, before a file is made for it, and names it as the command line does.
+func checkEnvelope(job worker.NewJob, now time.Time) error {
+	_, err := queue.EncodeEnvelope(queue.Envelope{
+		ID: cmp.Or(job.ID, "made-later"), Kind: job.Kind, Version: job.Version, Key: job.Key, Destination: job.Destination,
+		EnqueuedAt: now, Headers: job.Headers,
+	})
+	var bad *queue.EnvelopeError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	names := map[string]string{"kind": "KIND", "kind_version": "--payload-version", "headers": "--header"}
+	return fmt.Errorf("%s: %s: %q", cmp.Or(names[bad.Field], "--"+bad.Field), bad.Problem, bad.Value)
 }
 
 func cause(err error, otherwise string) error {
