@@ -24,7 +24,7 @@ func (a *attempt) decode(context.Context) (verdict, bool) {
 	a.job = &Job{
 		ID: env.ID, Kind: env.Kind, Version: env.Version, Payload: a.lease.Body, Key: env.Key, Destination: env.Destination,
 		Queue: a.lease.Queue, Headers: env.Headers, EnqueuedAt: env.EnqueuedAt, NotBefore: env.NotBefore, Deadline: env.Deadline,
-		Run: env.Run, DeliveryCount: a.lease.DeliveryCount, message: a.lease.Message,
+		Run: env.Run, DeliveryCount: a.lease.DeliveryCount,
 	}
 	a.kind = a.w.kinds.find(env.Kind, env.Version)
 	if a.kind == nil {

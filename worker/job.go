@@ -4,8 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"github.com/caisson-go/caisson/queue"
 )
 
 // Job is a decoded message on its way through the worker. Handlers and middleware get it by [JobFrom] or as an argument.
@@ -44,7 +42,6 @@ type Job struct {
 	// DeliveryCount is how often the broker has handed the message over; 0 if it does not know. It is not the attempt.
 	DeliveryCount int
 
-	message queue.Message
 	decoded any
 	result  []byte
 }

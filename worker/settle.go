@@ -18,12 +18,25 @@ import (
 func (a *attempt) settle(v verdict) {
 	p := a.plan(v)
 	err := a.store(v, p)
-	if err == nil && !a.endTogether(p, &err) {
-		if err = a.endClaim(v, p); err == nil {
-			err = a.endLease(p)
-		}
+	if err == nil {
+		err = a.end(v, p)
 	}
 	a.report(v, p, err)
+}
+
+// end ends claim and lease, in one transaction where both live in one database.
+func (a *attempt) end(v verdict, p plan) error {
+	if a.w.together != nil && p.settlement == Ack && a.held.Token != 0 {
+		err := a.endTogether()
+		if !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, queue.ErrLeaseLost) {
+			return err
+		}
+		// A lease that was lost leaves the completion to be stored by itself.
+	}
+	if err := a.endClaim(v, p); err != nil {
+		return err
+	}
+	return a.endLease(p)
 }
 
 func (a *attempt) plan(v verdict) plan {
@@ -53,22 +66,13 @@ func (a *attempt) store(v verdict, p plan) error {
 	})
 }
 
-// endTogether completes the claim and acks the lease in one transaction where both live in one database. It reports whether that settled the
-// matter; a lease that was lost leaves the completion to be stored by itself.
-func (a *attempt) endTogether(p plan, err *error) bool {
-	if a.w.together == nil || p.settlement != Ack || a.held.Token == 0 {
-		return false
-	}
-	*err = a.persist(func(ctx context.Context) error {
+// endTogether completes the claim and acks the lease in one transaction.
+func (a *attempt) endTogether() error {
+	return a.persist(func(ctx context.Context) error {
 		return a.lease.SettleIn(ctx, queue.Settlement{Action: queue.ActionAck}, func(settle func(tx any) error) error {
 			return a.w.together.InTx(ctx, a.completion(), func(_ context.Context, tx any) error { return settle(tx) })
 		})
 	})
-	if errors.Is(*err, errors.ErrUnsupported) || errors.Is(*err, queue.ErrLeaseLost) {
-		*err = nil
-		return false
-	}
-	return true
 }
 
 func (a *attempt) completion() idempotency.Completion {
