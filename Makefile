@@ -1,4 +1,4 @@
-# Needs Go and nothing else. Tools are built at pinned versions into .bin.
+# Needs Go and, for the tests, a few servers that `make services` starts. Tools are built at pinned versions into .bin.
 
 GO            ?= go
 BIN           := $(CURDIR)/.bin
@@ -12,20 +12,29 @@ VULN          ?= $(BIN)/govulncheck
 
 # The race detector needs cgo and a C compiler; everything else is pure Go.
 RACE          ?=
-TEST_TIMEOUT  ?= 6m
+# Many tests wait for brokers, leases and delays: more of them at once than there are cores.
+AT_ONCE       ?= -p 4 -parallel 12
+# These wait the longest, so they begin first.
+LONGEST       ?= ./queue/sqs ./queue/rabbitmq ./worker
+TEST_TIMEOUT  ?= 10m
 RACE_TIMEOUT  ?= 10m
 FUZZTIME      ?= 10s
 BENCHFLAGS    ?=
 TESTFLAGS     ?=
 
+# What takes minutes of waiting or of virtual time, or judges processes of its own by what the clock says, runs in make test only; RACE=1 make test has it
+# under the race detector as well.
+RACE_SKIP     ?= ^TestFaults|^TestDeadLetters$$|^TestKill|^TestExactlyOnce|^TestPostgresAway|^TestDelayAtAndDeadline|^TestLongOutage|^TestHugeDelays
+RACE_AT_ONCE  ?= -p 3 -parallel 12
+
 # The packages that share memory between goroutines.
-RACE_PKGS     = $(shell $(GO) list ./... | grep -E '/caisson/(queue|schedule|pools|idempotency|dlq|worker|webhook|internal/(sqlitefile|config|admin))(/|$$)')
+RACE_PKGS     = $(shell $(GO) list ./... | grep -E '/caisson/(queue|schedule|pools|idempotency|dlq|fleet|worker|webhook|internal/(sqlitefile|pgdb))(/|$$)' | grep -v queuetest)
 
 .DEFAULT_GOAL := help
-.PHONY: help check fmt lint vet build arch vuln test race soak bench fuzz tools
+.PHONY: help check fmt lint vet build arch vuln test race soak bench fuzz services services-stop tools
 
 help: ## show this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 check: fmt vet lint build arch ## formatting, vet, lint, build, architecture
 
@@ -49,17 +58,17 @@ arch:
 vuln: $(BIN)/.govulncheck-$(VULN_VER) ## known vulnerabilities in what we call (needs the network)
 	$(VULN) ./...
 
-test: ## every test; RACE=1 adds the race detector
-	$(GO) test -timeout $(TEST_TIMEOUT) $(if $(RACE),-race) $(TESTFLAGS) ./...
+test: services ## every test; RACE=1 adds the race detector
+	$(GO) test -timeout $(TEST_TIMEOUT) $(AT_ONCE) $(if $(RACE),-race) $(TESTFLAGS) $(LONGEST) ./internal/testserver ./...
 	@if [ -f bench/go.mod ]; then echo "cd bench && $(GO) vet ./..."; cd bench && $(GO) vet ./...; fi
 
-race: ## the concurrent packages under the race detector, without the long forms
-	$(GO) test -race -short -timeout $(RACE_TIMEOUT) $(TESTFLAGS) $(RACE_PKGS)
+race: services ## the concurrent packages under the race detector, without the long forms and the crash tests
+	$(GO) test -race -short -skip '$(RACE_SKIP)' -timeout $(RACE_TIMEOUT) $(RACE_AT_ONCE) $(TESTFLAGS) $(LONGEST) $(RACE_PKGS)
 
-soak: ## the long forms of the crash and outage tests (about an hour)
+soak: services ## the long forms of the crash and outage tests (about an hour)
 	SOAK=1 $(GO) test -count=1 -timeout 90m $(TESTFLAGS) ./...
 
-bench: ## the worker beside the bare engine, its own cost, breakers beside others (docs/benchmarks.md)
+bench: services ## the worker beside bare loops on each broker, its own cost, breakers beside others (docs/benchmarks.md)
 	cd bench && $(GO) run . $(BENCHFLAGS)
 
 fuzz: ## each fuzz target for FUZZTIME (10s)
@@ -70,6 +79,12 @@ fuzz: ## each fuzz target for FUZZTIME (10s)
 			$(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 		done; \
 	done
+
+services: ## use or start RabbitMQ, PostgreSQL and an SQS server for the tests (CONTRIBUTING.md)
+	@deploy/services/services.sh start
+
+services-stop: ## end the servers that make services started
+	@deploy/services/services.sh stop
 
 tools: $(BIN)/.golangci-$(GOLANGCI_VER) $(BIN)/.gofumpt-$(GOFUMPT_VER) $(BIN)/.govulncheck-$(VULN_VER) ## build the pinned tools into .bin
 

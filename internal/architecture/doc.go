@@ -4,7 +4,7 @@
 //
 //   - Imports go downwards only, never sideways. A package may also import its parent and its own internal parts.
 //   - Floor 0 needs the standard library and golang.org/x/{sync,time} only. worker knows no driver, no store and no SQL.
-//   - What only tests need (queuetest, storetest, jobtest) is imported by tests only.
+//   - What only tests need (queuetest, storetest, jobtest, testserver, faultlab) is imported by tests only.
 //   - Every package says in its doc.go what it promises.
 //   - Files stay small, and nothing new appears at the top level by accident.
 //

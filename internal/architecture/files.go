@@ -35,7 +35,7 @@ func TooLong(lines map[string]int) []string {
 
 // topLevel is what the repository's root may hold.
 var topLevel = []string{
-	"cmd", "dlq", "idempotency", "migrations", "pools", "queue", "schedule", "webhook", "worker",
+	"cmd", "dlq", "fleet", "idempotency", "migrations", "pools", "queue", "schedule", "webhook", "worker",
 	"bench", "deploy", "docs", "examples", "internal",
 	"AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "go.mod", "go.sum",
 	".ci", ".gitattributes", ".gitignore", ".golangci.yml",

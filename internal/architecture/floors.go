@@ -17,7 +17,7 @@ type Floor int
 const (
 	// Policies and ports: the standard library and golang.org/x/{sync,time}.
 	Policies Floor = iota
-	// Engine is the one owner of a SQLite file, shared by the packages that keep tables on it.
+	// Engine is what the packages with tables share: the one owner of a SQLite file; pools, tables and generations in PostgreSQL.
 	Engine
 	// Drivers and stores.
 	Drivers
@@ -27,33 +27,33 @@ const (
 	Kinds
 	// Programs: binaries, what they are assembled from, and examples.
 	Programs
-	// Outside are packages that nothing imports.
+	// Outside are packages that only tests import, or nothing does.
 	Outside
 )
 
 // Place returns the floor of a package, named by its path inside the module, and whether the package has a place.
 func Place(pkg string) (Floor, bool) {
 	switch pkg {
-	case "queue", "schedule", "pools", "idempotency", "migrations":
+	case "queue", "schedule", "pools", "idempotency":
 		return Policies, true
-	case "internal/sqlitefile":
+	case "internal/sqlitefile", "internal/pgdb", "migrations":
 		return Engine, true
-	case "dlq":
+	case "dlq", "fleet":
 		return Drivers, true
 	case "worker":
 		return Flow, true
 	case "webhook":
 		return Kinds, true
-	case "worker/app", "internal/config", "internal/admin", "internal/stack", "internal/cli":
+	case "worker/app", "internal/config", "internal/admin", "internal/stack", "internal/cli", "internal/faultlab":
 		return Programs, true
-	case "internal/architecture":
+	case "internal/architecture", "internal/testserver":
 		return Outside, true
 	}
 	if parent, _, ok := strings.Cut(pkg, "/internal/"); ok && parent != "" {
 		return Place(parent)
 	}
 	switch top, _, _ := strings.Cut(pkg, "/"); top {
-	case "queue", "idempotency", "dlq":
+	case "queue", "idempotency", "dlq", "fleet":
 		return Drivers, true
 	case "pools", "schedule":
 		return Policies, true
@@ -112,12 +112,20 @@ func refuse(pkg string, floor Floor, imp string) string {
 		return "worker knows no driver and no store, only their ports"
 	case strings.HasPrefix(pkg, own+"/") || strings.HasPrefix(own, pkg+"/internal/"):
 		return "" // its parent, or its own internal part
-	case target < floor, floor == Programs && target == Programs:
+	case target == floor && shares(pkg, own):
+		return ""
+	case target < floor, target == floor && (floor == Programs || floor == Outside):
 		return ""
 	case target == floor:
 		return "sideways on one floor"
 	}
 	return "upwards"
+}
+
+// shares reports whether own is an internal part of a package under which pkg lies.
+func shares(pkg, own string) bool {
+	parent, _, internal := strings.Cut(own, "/internal/")
+	return internal && strings.HasPrefix(pkg, parent+"/")
 }
 
 // refuseForeign says why pkg may not import a package of another module or of the standard library, or "".
@@ -138,7 +146,7 @@ func refuseForeign(pkg string, floor Floor, imp string) string {
 
 // support reports whether pkg exists for tests.
 func support(pkg string) bool {
-	return slices.Contains([]string{"queuetest", "storetest", "jobtest"}, path.Base(pkg))
+	return slices.Contains([]string{"queuetest", "storetest", "jobtest", "dlqtest", "fleettest", "testserver", "faultlab"}, path.Base(pkg))
 }
 
 // standard reports whether imp belongs to the standard library: its first element has no dot.

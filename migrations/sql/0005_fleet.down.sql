@@ -1,0 +1,2 @@
+-- Loses: what workers report of themselves; they report it again.
+DROP TABLE fleet;
