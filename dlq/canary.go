@@ -106,7 +106,7 @@ func (s StoreOutcomes) Fate(ctx context.Context, r Republished) (Fate, error) {
 func (p *pass) canary(ctx context.Context) error {
 	var tried []Republished
 	for len(tried) < p.Canary.Size {
-		batch, err := p.batch(ctx, min(p.BatchSize, p.Canary.Size-len(tried)))
+		batch, err := p.next(ctx, min(p.BatchSize, p.Canary.Size-len(tried)))
 		tried = append(tried, batch.replayed...)
 		p.report.Canary = CanaryReport{Size: len(tried), Pending: len(tried)}
 		if err != nil {

@@ -3,7 +3,7 @@
 //
 // Guarantees that every [Store] gives, and that the suite in storetest proves for each:
 //
-//   - An [Entry] is identified by (job, run). Putting it again changes nothing once it is dead, replayed or purged: a late
+//   - An [Entry] is identified by (job, run), and by its payload where a job without a key came twice under one id. Putting it again changes nothing once it is dead, replayed or purged: a late
 //     redelivery never reopens what an operator closed.
 //   - Payload bytes and headers are kept and published as they were received, byte for byte.
 //   - A [Reservation] gives entries to one owner at a time, so that two replays never publish the same entry at once.

@@ -1,6 +1,9 @@
 package dlq
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,15 +56,19 @@ const (
 	CauseMismatch Cause = "idempotency_mismatch"
 	// CauseEndpointGone: the webhook endpoint answered 410 or is disabled.
 	CauseEndpointGone Cause = "endpoint_gone"
+	// CauseTooLarge: the message is larger than the broker's or the configured limit.
+	CauseTooLarge Cause = "too_large"
 	// CauseDestinationOpen: held, since the destination's breaker has been open for long.
 	CauseDestinationOpen Cause = "destination_open"
+	// CauseBroker: the broker itself moved the message to its dead-letter queue, after too many deliveries, and nothing more is known.
+	CauseBroker Cause = "broker"
 )
 
 // Causes lists all causes.
 func Causes() []Cause {
 	return []Cause{
 		CauseExhausted, CauseTimeout, CausePanic, CauseWorkerLost, CauseRejected, CauseUndecodable, CauseUnknownKind,
-		CauseExpired, CauseMismatch, CauseEndpointGone, CauseDestinationOpen,
+		CauseExpired, CauseMismatch, CauseEndpointGone, CauseTooLarge, CauseDestinationOpen, CauseBroker,
 	}
 }
 
@@ -70,7 +77,7 @@ const MaxError = 4 << 10
 
 // Entry is one job that was given up or is held.
 type Entry struct {
-	// ID is [EntryID] of Job and Run.
+	// ID is [EntryID] of Job and Run, or [OtherEntryID] where that is the place of another payload.
 	ID string `json:"id"`
 	// Job is the job's id; for a message that could not be decoded the broker's id, prefixed with the queue.
 	Job string `json:"job"`
@@ -82,6 +89,8 @@ type Entry struct {
 	Kind        string `json:"kind"`
 	Key         string `json:"key,omitempty"`
 	Destination string `json:"destination,omitempty"`
+	// Group is the message's unit of order where its queue is FIFO. Empty elsewhere.
+	Group string `json:"group,omitempty"`
 
 	Cause Cause `json:"cause"`
 	// Error is the last error, cut to [MaxError] bytes on a rune boundary.
@@ -102,6 +111,9 @@ type Entry struct {
 	StoredAt time.Time `json:"stored_at"`
 	// ChangedAt is when the state last changed. The store sets it.
 	ChangedAt time.Time `json:"changed_at"`
+	// ClosedBy is the owner whose reservation ended in Replayed: the replay's id, which its [Audit] record has too. Empty in other
+	// states. The store sets it.
+	ClosedBy string `json:"closed_by,omitempty"`
 
 	// Message is the original: body and headers as they were received. Lists leave it out.
 	Message queue.Message `json:"-"`
@@ -137,12 +149,22 @@ func (e Entry) ForStore(now time.Time) (Entry, error) {
 	for i := range e.Attempts {
 		e.Attempts[i].Error = CapError(e.Attempts[i].Error, MaxAttemptError)
 	}
-	e.StoredAt, e.ChangedAt = now, now
+	e.StoredAt, e.ChangedAt, e.ClosedBy = now, now, ""
 	return e, nil
 }
 
 // EntryID returns the id of the entry for one run of a job: the job's id, a dot and the run.
 func EntryID(job string, run int) string { return fmt.Sprintf("%s.%d", job, run) }
+
+// OtherEntryID returns the id of an entry whose place, [EntryID], is taken by another payload: jobs without an idempotency key
+// may come twice under one id. It depends on the payload alone, so that storing stays safe to repeat.
+func OtherEntryID(job string, run int, body []byte) string {
+	sum := sha256.Sum256(body)
+	return EntryID(job, run) + "~" + hex.EncodeToString(sum[:4])
+}
+
+// order returns the group that a publication of e has: its own on a FIFO queue, else its destination, by which brokers are fair.
+func (e Entry) order() string { return cmp.Or(e.Group, e.Destination) }
 
 // CapError cuts text to at most limit bytes on a rune boundary and marks the cut. Invalid UTF-8 is replaced.
 func CapError(text string, limit int) string {

@@ -70,7 +70,7 @@ func publishHeld(ctx context.Context, broker Publisher, entries []Entry, release
 	for name, batch := range byQueue {
 		pubs := make([]queue.Publication, len(batch))
 		for i, e := range batch {
-			pubs[i] = queue.Publication{Message: e.Message, Group: e.Destination, DedupID: e.ID + ".held." + release}
+			pubs[i] = queue.Publication{Message: e.Message, Group: e.order(), DedupID: e.ID + ".held." + release}
 		}
 		for i, result := range broker.Publish(ctx, name, pubs) {
 			if result.Err == nil {

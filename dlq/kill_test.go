@@ -3,44 +3,28 @@ package dlq_test
 import (
 	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/queue"
-	"github.com/caisson-go/caisson/queue/embedded"
 )
 
-const killBatch = 50
+const (
+	killBatch      = 50
+	replayChildEnv = "CAISSON_TEST_REPLAY_CHILD"
+)
 
-// replayChildPath is the directory that the process is to replay in, if it is the child of TestKilledReplayLosesNothing.
-func replayChildPath() string { return os.Getenv("CAISSON_TEST_REPLAY_CHILD") }
-
-// inFile opens dead letters and queue in the file in dir, as a worker has them, and passes them to do.
-func inFile(ctx context.Context, dir string, do func(store dlq.Store, broker queue.Broker) error) error {
-	broker, err := embedded.Open(ctx, embedded.Config{Path: filepath.Join(dir, "caisson.db")})
-	if err != nil {
-		return err
-	}
-	store, err := sqlite.New(ctx, broker.File())
-	if err == nil {
-		err = do(store, broker)
-	}
-	return errors.Join(err, broker.Close())
-}
-
-// replayIn replays what is in the file in dir.
-func replayIn(ctx context.Context, dir string, progress func(dlq.Report)) (report dlq.Report, err error) {
-	err = inFile(ctx, dir, func(store dlq.Store, broker queue.Broker) error {
+// replay replays what is there.
+func (w world) replay(ctx context.Context, progress func(dlq.Report)) (report dlq.Report, err error) {
+	err = w.open(ctx, func(store dlq.Store, b queue.Broker) error {
 		r, err := dlq.NewReplay(dlq.ReplayConfig{
-			Store: store, Broker: broker, BatchSize: killBatch, Reservation: 500 * time.Millisecond, Progress: progress,
+			Store: store, Broker: b, BatchSize: killBatch, Reservation: 3 * time.Second, Progress: progress,
 		})
 		if err != nil {
 			return err
@@ -51,52 +35,74 @@ func replayIn(ctx context.Context, dir string, progress func(dlq.Report)) (repor
 	return report, err
 }
 
-func replayChild(dir string) {
-	report, err := replayIn(context.Background(), dir, func(r dlq.Report) { fmt.Println(r.Replayed) })
-	fmt.Fprintln(os.Stderr, "child ended by itself:", report, err)
+// replayChild is what the child of TestKilledReplayLosesNothing does in the world that it is told.
+func replayChild(told string) {
+	var w world
+	err := json.Unmarshal([]byte(told), &w)
+	if err == nil {
+		_, err = w.replay(context.Background(), func(r dlq.Report) { fmt.Println(r.Replayed) })
+	}
+	fmt.Fprintln(os.Stderr, "child ended by itself:", err)
 	os.Exit(3)
 }
 
 // Field case G4 (a): the replay is killed in the middle. No job is lost, and at most one batch is published twice, with the same
 // job ids and keys.
 func TestKilledReplayLosesNothing(t *testing.T) {
-	const n = 1000
-	dir := t.TempDir()
-	err := inFile(t.Context(), dir, func(store dlq.Store, broker queue.Broker) error {
-		putLetters(t, store, n)
-		return broker.CreateQueue(t.Context(), "mail")
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	killChildAt(t, dir, n/2)
-
-	// The killed replay's batch is free once its reservation is over.
-	total := 0
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		report, err := replayIn(t.Context(), dir, nil)
+	t.Parallel()
+	worlds(t, func(t *testing.T, w world) {
+		n := 1000
+		if w.Broker != "embedded" {
+			n = 300
+		}
+		var names []string
+		err := w.open(t.Context(), func(store dlq.Store, b queue.Broker) error {
+			names = w.queues(t, b, "mail")
+			entries := make([]dlq.Entry, n)
+			for i := range entries {
+				entries[i] = w.letter(t, i, names[0])
+			}
+			putAll(t, store, entries...)
+			return nil
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		total += report.Replayed
-		if report.Left == 0 {
-			break
+		killChildAt(t, w, n/2)
+
+		// The killed replay's batch is free once its reservation is over.
+		total := 0
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			report, err := w.replay(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += report.Replayed
+			if report.Left == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a minute after the kill %d entries are still reserved", report.Left)
+			}
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a minute after the kill %d entries are still reserved", report.Left)
+		if total == 0 {
+			t.Error("the child replayed everything: it was not killed in the middle")
 		}
-	}
-	if total == 0 {
-		t.Error("the child replayed everything: it was not killed in the middle")
-	}
-	wantQueue(t, dir, n)
+		err = w.open(t.Context(), func(_ dlq.Store, b queue.Broker) error {
+			wantMessages(t, take(t, b, names[0], n), n)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // killChildAt starts a replay in a process of its own and kills it once it reported n jobs.
-func killChildAt(t *testing.T, dir string, n int) {
+func killChildAt(t *testing.T, w world, n int) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "CAISSON_TEST_REPLAY_CHILD="+dir)
+	cmd.Env = w.environment()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -119,33 +125,12 @@ func killChildAt(t *testing.T, dir string, n int) {
 	}
 }
 
-// wantQueue fails unless the queue holds run 1 of jobs 0 to n-1, and at most one batch of them twice.
-func wantQueue(t *testing.T, dir string, n int) {
+// wantMessages fails unless the messages are run 1 of jobs 0 to n-1, and at most one batch of them twice.
+func wantMessages(t *testing.T, messages []queue.Message, n int) {
 	t.Helper()
 	seen := map[string]int{}
-	err := inFile(t.Context(), dir, func(_ dlq.Store, broker queue.Broker) error {
-		sub, err := broker.Subscribe(t.Context(), "mail", queue.SubscribeConfig{Slots: 2 * n})
-		if err != nil {
-			return err
-		}
-		depth, err := broker.Depth(t.Context(), "mail")
-		if err != nil {
-			return err
-		}
-		for left := int(depth.Ready.N); left > 0; {
-			leases, err := sub.Receive(t.Context(), left)
-			if err != nil {
-				return err
-			}
-			left -= len(leases)
-			for _, l := range leases {
-				seen[wantRun1(t, l.Message)]++
-			}
-		}
-		return sub.Close()
-	})
-	if err != nil {
-		t.Fatal(err)
+	for _, m := range messages {
+		seen[wantRun1(t, m)]++
 	}
 	doubled := 0
 	for i := range n {

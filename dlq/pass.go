@@ -7,9 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/caisson-go/caisson/queue"
 )
@@ -17,8 +16,12 @@ import (
 // pass is one run of a [Replay].
 type pass struct {
 	ReplayConfig
-	report  Report
-	limiter *rate.Limiter // nil without a rate
+	report Report
+	hold   hold
+	// due is when the rate allows the next batch.
+	due time.Time
+	// reach is how many entries the next batch looks at: more than it may publish where the last one found nothing to publish.
+	reach int
 
 	// kept are the entries that were not replayed. They stay reserved to the end, so that the pass does not meet them again.
 	kept []Resolution
@@ -33,6 +36,9 @@ func (p *pass) run(ctx context.Context) error {
 	var err error
 	if p.report.Matched, err = p.Store.Count(ctx, p.Filter); err != nil {
 		return fmt.Errorf("count entries: %w", err)
+	}
+	if err := p.hold.begin(ctx); err != nil {
+		return err
 	}
 	if p.DryRun {
 		return p.dryRun(ctx)
@@ -51,56 +57,28 @@ func (p *pass) canaryThenAll(ctx context.Context) error {
 		}
 	}
 	for {
-		batch, err := p.batch(ctx, p.BatchSize)
+		batch, err := p.next(ctx, p.BatchSize)
 		if err != nil || !batch.more {
 			return err
 		}
 	}
 }
 
-// batchResult is what one batch did.
-type batchResult struct {
-	// more says that there were entries to try.
-	more bool
-	// replayed are the jobs that were confirmed.
-	replayed []Republished
-}
-
-// batch reserves up to limit entries, publishes them and marks what was confirmed. Once reserved, it goes through to the end: ctx
-// stops it only before.
-func (p *pass) batch(ctx context.Context, limit int) (batchResult, error) {
-	if p.limiter != nil {
-		if err := p.limiter.WaitN(ctx, limit); err != nil {
-			return batchResult{}, fmt.Errorf("wait for the rate: %w", err)
+// next is batch, and waits for breakers where there is nothing but held jobs left.
+func (p *pass) next(ctx context.Context, limit int) (batchResult, error) {
+	for {
+		result, err := p.batch(ctx, limit)
+		if err != nil || result.more || len(p.hold.aside) == 0 {
+			return result, err
+		}
+		if err := p.awaitBreakers(ctx); err != nil {
+			return result, err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return batchResult{}, err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Reservation)
-	defer cancel()
-	entries, err := p.Store.Reserve(ctx, p.Filter, Reservation{Owner: p.ID, For: p.Reservation, Limit: limit, MaxBytes: p.BatchBytes})
-	if err != nil {
-		return batchResult{}, fmt.Errorf("reserve entries: %w", err)
-	}
-	ready := p.ready(entries)
-	confirmed, err := p.publish(ctx, ready)
-	p.report.Replayed += len(confirmed)
-	result := batchResult{more: len(entries) > 0}
-	rs := make([]Resolution, len(confirmed))
-	for i, r := range confirmed {
-		rs[i] = Resolution{ID: r.id, To: Replayed}
-		result.replayed = append(result.replayed, r.Republished)
-	}
-	err = errors.Join(err, p.mark(ctx, rs))
-	if p.Progress != nil && result.more {
-		p.Progress(p.copyReport())
-	}
-	return result, err
 }
 
-// ready prepares entries and keeps those that cannot be published.
-func (p *pass) ready(entries []Entry) []republication {
+// ready prepares entries, keeps those that cannot be published, and holds those whose destination's breaker is open.
+func (p *pass) ready(ctx context.Context, entries []Entry) []republication {
 	var ready []republication
 	for _, e := range entries {
 		if p.seen[e.ID] {
@@ -112,6 +90,8 @@ func (p *pass) ready(entries []Entry) []republication {
 			p.refuse(e.ID, err)
 		case p.missing[r.queue]:
 			p.fail(e.ID, fmt.Errorf("queue %q: %w", r.queue, queue.ErrQueueNotFound))
+		case p.hold.holds(ctx, r.destination):
+			p.setAside(r.destination, e.ID)
 		default:
 			ready = append(ready, r)
 		}
@@ -119,25 +99,33 @@ func (p *pass) ready(entries []Entry) []republication {
 	return ready
 }
 
-// publish sends each entry to its queue and returns those that were confirmed. The error says why going on makes no sense.
+// publish sends each entry to its queue, to all queues at once, and returns those that were confirmed. The error says why going on makes no
+// sense.
 func (p *pass) publish(ctx context.Context, ready []republication) (confirmed []republication, err error) {
 	byQueue := map[string][]republication{}
 	for _, r := range ready {
 		byQueue[r.queue] = append(byQueue[r.queue], r)
 	}
-	down := 0
-	for _, name := range slices.Sorted(maps.Keys(byQueue)) {
-		batch := byQueue[name]
-		pubs := make([]queue.Publication, len(batch))
-		for i, r := range batch {
-			pubs[i] = r.Publication
+	names := slices.Sorted(maps.Keys(byQueue))
+	results := make([][]queue.PublishResult, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		pubs := make([]queue.Publication, len(byQueue[name]))
+		for k, r := range byQueue[name] {
+			pubs[k] = r.Publication
 		}
-		for i, result := range p.Broker.Publish(ctx, name, pubs) {
+		all.Go(func() { results[i] = p.Broker.Publish(ctx, name, pubs) })
+	}
+	all.Wait()
+	down := 0
+	for i, name := range names {
+		for k, result := range results[i] {
+			r := byQueue[name][k]
 			if result.Err == nil {
-				confirmed = append(confirmed, batch[i])
+				confirmed = append(confirmed, r)
 				continue
 			}
-			p.fail(batch[i].id, fmt.Errorf("queue %q: %w", name, result.Err))
+			p.fail(r.id, fmt.Errorf("queue %q: %w", name, result.Err))
 			if errors.Is(result.Err, queue.ErrQueueNotFound) {
 				p.missing[name] = true
 			}
@@ -174,16 +162,17 @@ func (p *pass) mark(ctx context.Context, rs []Resolution) error {
 	return unmarked
 }
 
-// finish gives back what is kept and counts what is left. It works after a cancellation too.
+// finish gives back what is kept or held and counts what is left. It works after a cancellation too.
 func (p *pass) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.Reservation)
 	defer cancel()
-	var err error
-	for rs := range slices.Chunk(p.kept, 500) {
-		err = errors.Join(err, p.mark(ctx, rs))
+	back := p.kept
+	for _, rs := range p.hold.aside {
+		back = append(back, rs...)
 	}
+	err := p.giveBack(ctx, back)
 	n, countErr := p.Store.Count(ctx, p.Filter)
-	p.report.Left = max(0, n-len(p.kept))
+	p.report.Left = max(0, n-len(back))
 	return errors.Join(err, countErr)
 }
 
@@ -224,38 +213,9 @@ func (p *pass) keep(problem Problem) {
 func (p *pass) copyReport() Report {
 	report := p.report
 	report.Problems = slices.Clone(report.Problems)
+	report.HeldFor = maps.Clone(report.HeldFor)
+	report.Queues, report.Destinations = maps.Clone(report.Queues), maps.Clone(report.Destinations)
 	return report
-}
-
-// dryRun goes through the entries as a replay would and changes nothing.
-func (p *pass) dryRun(ctx context.Context) error {
-	for after := ""; ; {
-		entries, next, err := p.Store.List(ctx, p.Filter, after, 500)
-		if err != nil {
-			return fmt.Errorf("list entries: %w", err)
-		}
-		for _, e := range entries {
-			e, err := p.Store.Get(ctx, e.ID)
-			if errors.Is(err, ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("get entry: %w", err)
-			}
-			if _, err := republish(e, p.ReplayConfig); err != nil {
-				p.refuse(e.ID, err)
-			} else {
-				p.report.Replayed++
-			}
-		}
-		if p.Progress != nil && len(entries) > 0 {
-			p.Progress(p.copyReport())
-		}
-		if next == "" {
-			return nil
-		}
-		after = next
-	}
 }
 
 // sleep waits for d or until ctx is done.

@@ -8,8 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/time/rate"
-
+	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -18,10 +17,28 @@ type Publisher interface {
 	Publish(ctx context.Context, queue string, pubs []queue.Publication) []queue.PublishResult
 }
 
+// Source is the part of a [Store] that a replay works on. One that has to search for entries also has
+//
+//	Prepare(ctx context.Context, f Filter, limit int) error
+//
+// which is called with the replay's own context before each Reserve, and returns when limit entries can be reserved, or all. One that reads many
+// entries in one round trip also has
+//
+//	GetMany(ctx context.Context, ids []string) ([]Entry, error)
+//
+// which leaves out what it does not have, in any order. Dry runs use it.
+type Source interface {
+	Count(ctx context.Context, f Filter) (int, error)
+	List(ctx context.Context, f Filter, after string, limit int) (entries []Entry, next string, err error)
+	Get(ctx context.Context, id string) (Entry, error)
+	Reserve(ctx context.Context, f Filter, r Reservation) ([]Entry, error)
+	Resolve(ctx context.Context, owner string, rs []Resolution) []error
+}
+
 // ReplayConfig describes one replay.
 type ReplayConfig struct {
-	// Store holds the entries. Required.
-	Store Store
+	// Store holds the entries, usually a [Store]. Required.
+	Store Source
 	// Broker takes the messages. Required unless DryRun.
 	Broker Publisher
 	// Filter selects the entries; only dead ones can be replayed. Entries that are stored after the replay began are left for the
@@ -34,7 +51,7 @@ type ReplayConfig struct {
 	// Rate is the most jobs per second. Zero means no limit.
 	Rate float64
 	// BatchSize is the most jobs that are published before they are marked, and so the most that a crash publishes twice. Zero
-	// means 100. A rate makes batches smaller, so that jobs come evenly.
+	// means 250. A rate makes batches smaller, so that jobs come evenly.
 	BatchSize int
 	// BatchBytes is the most bytes of payloads in a batch; a larger job goes alone. Zero means 4 MiB.
 	BatchBytes int
@@ -45,6 +62,16 @@ type ReplayConfig struct {
 	DropDeadline bool
 	// Canary tries a few jobs first. The zero value tries none.
 	Canary Canary
+	// Claims tells what has completed meanwhile: such jobs are left out. Nil means that nobody can tell, and that nothing is left out.
+	Claims KeyReader
+	// KeyRetention is how long a completed key is remembered: of jobs that died longer ago nobody can tell. Zero means
+	// [idempotency.DefaultRetention].
+	KeyRetention time.Duration
+	// Force really runs jobs again whose key is completed, each under a key of its own: its key, #replay- and the run. What had completed
+	// happens a second time.
+	Force bool
+	// Breakers holds jobs while their destination's breaker is open. The zero value holds none.
+	Breakers BreakerWait
 	// DryRun changes nothing and reports what would be replayed and refused.
 	DryRun bool
 	// Progress, if set, is called in Run's goroutine after each batch.
@@ -57,12 +84,14 @@ func (c ReplayConfig) withDefaults() ReplayConfig {
 	if c.ID == "" {
 		c.ID = "replay-" + rand.Text()
 	}
-	c.BatchSize = cmp.Or(c.BatchSize, 100)
+	c.BatchSize = cmp.Or(c.BatchSize, 250)
 	if c.Rate > 0 {
 		c.BatchSize = max(1, min(c.BatchSize, int(c.Rate/10)))
 	}
 	c.BatchBytes = cmp.Or(c.BatchBytes, 4<<20)
 	c.Reservation = cmp.Or(c.Reservation, time.Minute)
+	c.KeyRetention = cmp.Or(c.KeyRetention, idempotency.DefaultRetention)
+	c.Breakers.Poll = cmp.Or(c.Breakers.Poll, time.Second)
 	c.Canary = c.Canary.withDefaults()
 	if c.Now == nil {
 		c.Now = time.Now
@@ -84,6 +113,10 @@ func (c ReplayConfig) validate() error {
 	case c.Rate < 0 || c.BatchSize < 0 || c.BatchBytes < 0 || c.Reservation < 0:
 		return fmt.Errorf("rate %v, batch size %d, batch bytes %d, reservation %v: must not be negative",
 			c.Rate, c.BatchSize, c.BatchBytes, c.Reservation)
+	case c.KeyRetention < 0 || c.Breakers.For < 0 || c.Breakers.Poll < 0:
+		return fmt.Errorf("key retention %v, wait for breakers %v, poll %v: must not be negative", c.KeyRetention, c.Breakers.For, c.Breakers.Poll)
+	case c.Force && c.Claims == nil:
+		return errors.New("force needs claims: without them nobody knows which keys are completed")
 	}
 	return c.Canary.validate()
 }
@@ -118,11 +151,26 @@ type Report struct {
 	Failed int `json:"failed"`
 	// Refused is how many can never be published as they are. They stay dead.
 	Refused int `json:"refused"`
+	// Completed is how many were left out because their key was completed meanwhile. They stay dead; their work is done.
+	Completed int `json:"completed,omitempty"`
+	// Forced is how many of Replayed run again although their key is completed, because that was asked for.
+	Forced int `json:"forced,omitempty"`
+	// Forgotten is how many were tried that died so long ago that keys which were completed since may be forgotten: nobody can tell whether
+	// their work is done. Jobs without a known key, and all where there are no claims, count as well.
+	Forgotten int `json:"forgotten,omitempty"`
+	// Held is how many wait for their destination's breaker, by destination in HeldFor. At the end they are those that stayed dead.
+	Held    int            `json:"held,omitempty"`
+	HeldFor map[string]int `json:"held_for,omitempty"`
+	// Unreported is why nobody knows which breakers are open.
+	Unreported string `json:"unreported,omitempty"`
+	// Queues and Destinations say how many jobs a dry run would send where.
+	Queues       map[string]int `json:"queues,omitempty"`
+	Destinations map[string]int `json:"destinations,omitempty"`
 	// Left is how many still match at the end and were not tried: not reached, or reserved by another replay.
 	Left int `json:"left"`
 	// Canary is what became of the first jobs.
 	Canary CanaryReport `json:"canary,omitzero"`
-	// Problems says why entries failed or were refused, for the first 100.
+	// Problems says why entries failed, were refused or left out, for the first 100.
 	Problems []Problem `json:"problems,omitempty"`
 }
 
@@ -130,7 +178,9 @@ type Report struct {
 type Problem struct {
 	ID      string `json:"id"`
 	Refused bool   `json:"refused,omitempty"`
-	Error   string `json:"error"`
+	// Completed says that the entry was left out because its work is done.
+	Completed bool   `json:"completed,omitempty"`
+	Error     string `json:"error"`
 }
 
 // maxProblems is the most problems that a report lists.
@@ -142,12 +192,10 @@ const maxProblems = 100
 func (r *Replay) Run(ctx context.Context) (Report, error) {
 	p := &pass{
 		ReplayConfig: r.cfg, report: Report{ID: r.cfg.ID, DryRun: r.cfg.DryRun}, seen: map[string]bool{}, missing: map[string]bool{},
+		hold: hold{BreakerWait: r.cfg.Breakers, aside: map[string][]Resolution{}},
 	}
 	if start := p.Now(); p.Filter.Until.IsZero() || p.Filter.Until.After(start) {
 		p.Filter.Until = start
-	}
-	if p.Rate > 0 {
-		p.limiter = rate.NewLimiter(rate.Limit(p.Rate), p.BatchSize)
 	}
 	err := p.run(ctx)
 	if err != nil {

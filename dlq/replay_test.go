@@ -17,9 +17,11 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-func TestReplayPublishesTheNextRun(t *testing.T) {
+func TestReplayPublishesTheNextRun(t *testing.T) { onStores(t, testReplayPublishesTheNextRun) }
+
+func testReplayPublishesTheNextRun(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
-		store, b := openStore(t), &broker{}
+		store, b := open(t), &broker{}
 		entry := letter(t, 0, nil)
 		putAll(t, store, entry)
 		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
@@ -65,8 +67,12 @@ func TestReplayPublishesTheNextRun(t *testing.T) {
 
 // Field case G3.
 func TestReplayGoesToEachEntrysOwnQueue(t *testing.T) {
+	onStores(t, testReplayGoesToEachEntrysOwnQueue)
+}
+
+func testReplayGoesToEachEntrysOwnQueue(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
-		store, b := openStore(t), &broker{}
+		store, b := open(t), &broker{}
 		var entries []dlq.Entry
 		for i := range 6 {
 			e := letter(t, i, nil)
@@ -77,33 +83,44 @@ func TestReplayGoesToEachEntrysOwnQueue(t *testing.T) {
 			Job: "q0:17", State: dlq.Dead, Queue: "q0", Cause: dlq.CauseUndecodable, Error: "message has no envelope",
 			Message: queue.Message{Body: []byte("hello"), Headers: map[string]string{"x": "y"}},
 		}
-		broken, lost := letter(t, 7, nil), letter(t, 8, nil)
+		broken, lost, nowhere := letter(t, 7, nil), letter(t, 8, nil), foreign
 		broken.Message.Headers[queue.HeaderEnvelope] = `{"v":1,`
 		lost.Queue = ""
-		putAll(t, store, append(entries, foreign, broken, lost)...)
+		nowhere.Job, nowhere.Queue, nowhere.Message.Body = "18", "", []byte("from nowhere")
+		putAll(t, store, append(entries, foreign, broken, lost, nowhere)...)
 
 		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
-		if err != nil || report.Replayed != 6 || report.Refused != 3 || report.Failed != 0 || report.Left != 0 {
+		if err != nil || report.Replayed != 7 || report.Refused != 3 || report.Failed != 0 || report.Left != 0 {
 			t.Fatalf("report %+v, %v", report, err)
 		}
 		for _, s := range b.sent {
-			env, _ := s.Envelope()
+			env, err := s.Envelope()
+			if errors.Is(err, queue.ErrNoEnvelope) { // as it was received, in a life of its own
+				if s.queue != "q0" || string(s.Body) != "hello" || len(s.Headers) != 1 || s.Headers["x"] != "y" || s.DedupID != "q0:17.1" {
+					t.Errorf("foreign message published to %s: %+v", s.queue, s.Publication)
+				}
+				continue
+			}
 			if want := fmt.Sprintf("q%d", (env.ID[4]-'0')%2); s.queue != want {
 				t.Errorf("%s went to %s, want %s", env.ID, s.queue, want)
 			}
 		}
-		for i, want := range []string{"not a job", "envelope cannot be read", "queue that it came from is unknown"} {
-			if p := report.Problems[i]; !p.Refused || !strings.Contains(p.Error, want) {
-				t.Errorf("problem %+v, want %q", p, want)
-			}
+		want := map[string]string{
+			"job-7.0": "envelope cannot be read", "job-8.0": "queue that it came from is unknown", "18.0": "queue that it came from is unknown",
 		}
-		got, err := store.Get(t.Context(), "q0:17.0")
+		for _, p := range report.Problems {
+			if text, ok := want[p.ID]; !ok || !p.Refused || !strings.Contains(p.Error, text) {
+				t.Errorf("problem %+v, want %q", p, text)
+			}
+			delete(want, p.ID)
+		}
+		got, err := store.Get(t.Context(), "18.0")
 		if err != nil || got.State != dlq.Dead || got.Message.Headers["x"] != "y" {
 			t.Errorf("foreign message: %+v, %v", got, err)
 		}
 		// With a queue named, all that can go goes there.
 		report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, Queue: "q9"})
-		if err != nil || report.Replayed != 1 || b.sent[6].queue != "q9" {
+		if err != nil || report.Replayed != 2 || b.sent[7].queue != "q9" {
 			t.Errorf("to another queue: %+v, %v", report, err)
 		}
 	})
@@ -111,9 +128,13 @@ func TestReplayGoesToEachEntrysOwnQueue(t *testing.T) {
 
 // Field case G4 (d).
 func TestReplayLosesNothingWhenPublishesFail(t *testing.T) {
+	onStores(t, testReplayLosesNothingWhenPublishesFail)
+}
+
+func testReplayLosesNothingWhenPublishesFail(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 500
-		store := openStore(t)
+		store := open(t)
 		putLetters(t, store, n)
 		b := &broker{fail: func(_ string, n int) error {
 			if n%7 == 0 {
@@ -139,8 +160,12 @@ func TestReplayLosesNothingWhenPublishesFail(t *testing.T) {
 
 // Field case G4 (c).
 func TestReplayToMissingQueueRemovesNothing(t *testing.T) {
+	onStores(t, testReplayToMissingQueueRemovesNothing)
+}
+
+func testReplayToMissingQueueRemovesNothing(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t)
+		store := open(t)
 		putLetters(t, store, 250)
 		other := letter(t, 1000, nil)
 		other.Queue = "there"
@@ -170,7 +195,7 @@ func TestReplayStopsWhenTheBrokerIsDown(t *testing.T) {
 		store := openStore(t)
 		putLetters(t, store, 300)
 		b := &broker{fail: func(string, int) error { return queue.ErrUnavailable }}
-		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
+		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b, BatchSize: 100})
 		if !errors.Is(err, queue.ErrUnavailable) || b.calls != 1 || report.Failed != 100 || report.Left != 200 {
 			t.Errorf("%d publishes, report %+v, %v", b.calls, report, err)
 		}
@@ -180,12 +205,16 @@ func TestReplayStopsWhenTheBrokerIsDown(t *testing.T) {
 
 // Field case G4 (b).
 func TestCancelledReplayEndsBetweenBatches(t *testing.T) {
+	onStores(t, testCancelledReplayEndsBetweenBatches)
+}
+
+func testCancelledReplayEndsBetweenBatches(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 500
-		store, b := openStore(t), &broker{}
+		store, b := open(t), &broker{}
 		putLetters(t, store, n)
 		ctx, cancel := context.WithCancel(t.Context())
-		report, err := replay(ctx, t, dlq.ReplayConfig{Store: store, Broker: b, Progress: func(r dlq.Report) {
+		report, err := replay(ctx, t, dlq.ReplayConfig{Store: store, Broker: b, BatchSize: 100, Progress: func(r dlq.Report) {
 			if r.Replayed >= 250 {
 				cancel()
 			}
@@ -201,10 +230,12 @@ func TestCancelledReplayEndsBetweenBatches(t *testing.T) {
 	})
 }
 
-func TestReplaysAtOnceShareTheWork(t *testing.T) {
+func TestReplaysAtOnceShareTheWork(t *testing.T) { onStores(t, testReplaysAtOnceShareTheWork) }
+
+func testReplaysAtOnceShareTheWork(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 600
-		store, b := openStore(t), &broker{}
+		store, b := open(t), &broker{}
 		putLetters(t, store, n)
 		var wg sync.WaitGroup
 		var replayed [3]int
@@ -226,9 +257,11 @@ func TestReplaysAtOnceShareTheWork(t *testing.T) {
 	})
 }
 
-func TestReplayLeavesWhatDiesAgain(t *testing.T) {
+func TestReplayLeavesWhatDiesAgain(t *testing.T) { onStores(t, testReplayLeavesWhatDiesAgain) }
+
+func testReplayLeavesWhatDiesAgain(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t)
+		store := open(t)
 		putLetters(t, store, 50)
 		var died []dlq.Entry
 		b := &broker{then: func(s sent) {

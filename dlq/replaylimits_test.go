@@ -37,9 +37,11 @@ func TestReplayKeepsItsRate(t *testing.T) {
 	}
 }
 
-func TestReplayCutsBatchesByBytes(t *testing.T) {
+func TestReplayCutsBatchesByBytes(t *testing.T) { onStores(t, testReplayCutsBatchesByBytes) }
+
+func testReplayCutsBatchesByBytes(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
-		store, b := openStore(t), &broker{}
+		store, b := open(t), &broker{}
 		for i := range 20 {
 			e := letter(t, i, nil)
 			e.Message.Body = make([]byte, 100<<10)
@@ -86,9 +88,9 @@ func TestDryRunChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		putLetters(t, store, 600)
-		foreign := letter(t, 600, nil)
-		foreign.Message.Headers = nil
-		putAll(t, store, foreign)
+		broken := letter(t, 600, nil)
+		broken.Message.Headers = map[string]string{queue.HeaderEnvelope: "{"}
+		putAll(t, store, broken)
 		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, DryRun: true})
 		if err != nil || !report.DryRun || report.Matched != 601 || report.Replayed != 600 || report.Refused != 1 {
 			t.Errorf("report %+v, %v", report, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
@@ -22,52 +23,79 @@ type Republished struct {
 type republication struct {
 	queue.Publication
 	Republished
-	id    string
-	queue string
+	id          string
+	queue       string
+	destination string
+	cause       Cause
+	died        time.Time
+	// keyed says that workers claim a key for it that is known here.
+	keyed bool
 }
 
 // republish returns e as the next run of its job: the same id, key, headers and payload bytes, with no attempts spent. The job's age
-// counts from now, so that a kind's max age does not end it at once. An error says why e can never be published as it is.
+// counts from now, so that a kind's max age does not end it at once. A message without an envelope goes as it was received: its next
+// life is a job of its own, named by the broker. An error says why e can never be published as it is.
 func republish(e Entry, cfg ReplayConfig) (republication, error) {
+	r := republication{
+		id: e.ID, queue: cmp.Or(cfg.Queue, e.Queue), destination: e.Destination, cause: e.Cause, died: e.diedAt(),
+	}
+	if r.queue == "" {
+		return r, errors.New("the queue that it came from is unknown: name one to replay to")
+	}
+	r.Publication = queue.Publication{
+		Message: queue.Message{Body: e.Message.Body, Headers: maps.Clone(e.Message.Headers)},
+		Group:   e.order(),
+		// A new one for each run, and for each payload of one id: a broker's window must not swallow it.
+		DedupID: EntryID(e.Job, e.Run+1) + strings.TrimPrefix(e.ID, EntryID(e.Job, e.Run)),
+	}
+	r.Republished = Republished{Job: e.Job, Run: e.Run + 1, Key: idempotency.Key{Scope: e.Kind, Value: cmp.Or(e.Key, e.Job)}}
 	env, err := e.Message.Envelope()
 	switch {
 	case errors.Is(err, queue.ErrNoEnvelope):
-		return republication{}, fmt.Errorf("not a job: %w; a replay needs one to number the run: export the entry and enqueue its payload as a new job", err)
+		return r, nil
 	case err != nil:
-		return republication{}, fmt.Errorf("the envelope cannot be read, so that no run can be started: export the entry and enqueue its payload as a new job: %w", err)
+		return r, fmt.Errorf("the envelope cannot be read, so that no run can be started: export the entry and enqueue its payload as a new job: %w", err)
 	}
-	target := cmp.Or(cfg.Queue, e.Queue)
-	if target == "" {
-		return republication{}, errors.New("the queue that it came from is unknown: name one to replay to")
+	if env, err = nextRun(env, e.Run+1, cfg); err != nil {
+		return r, err
 	}
+	if r.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
+		return r, fmt.Errorf("encode the next run: %w", err)
+	}
+	r.Republished = Republished{
+		Job: env.ID, Run: env.Run, Key: idempotency.Key{Scope: env.Kind, Value: cmp.Or(e.Key, env.Key, env.ID)},
+	}
+	r.keyed = true
+	return r, nil
+}
+
+// rekey gives the run a key of its own.
+func (r *republication) rekey() error {
+	env, err := r.Envelope()
+	if err != nil {
+		return fmt.Errorf("read the next run: %w", err)
+	}
+	env.Key = forcedKey(r.Key.Value, r.Run)
+	r.Key.Value = env.Key
+	if r.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
+		return fmt.Errorf("encode the next run: %w", err)
+	}
+	return nil
+}
+
+// nextRun returns env as run n, with no attempts spent.
+func nextRun(env queue.Envelope, n int, cfg ReplayConfig) (queue.Envelope, error) {
 	now := cfg.Now()
 	if !env.Deadline.IsZero() && !now.Before(env.Deadline) {
 		if !cfg.DropDeadline {
-			return republication{}, fmt.Errorf("its deadline passed at %s and it would expire again: replay it without one, or purge it",
+			return env, fmt.Errorf("its deadline passed at %s and it would expire again: replay it without one, or purge it",
 				env.Deadline.UTC().Format(time.RFC3339))
 		}
 		env.Deadline = time.Time{}
 	}
-	env.Run = e.Run + 1
-	env.AttemptBase = 0
+	env.Run, env.AttemptBase = n, 0
 	if env.NotBefore.Before(now) {
 		env.NotBefore = now
 	}
-	header, err := queue.EncodeEnvelope(env)
-	if err != nil {
-		return republication{}, fmt.Errorf("encode the next run: %w", err)
-	}
-	headers := maps.Clone(e.Message.Headers)
-	headers[queue.HeaderEnvelope] = header
-	return republication{
-		Publication: queue.Publication{
-			Message: queue.Message{Body: e.Message.Body, Headers: headers},
-			Group:   e.Destination,
-			DedupID: EntryID(env.ID, env.Run), // a new one for each run: a broker's window must not swallow it
-		},
-		Republished: Republished{
-			Job: env.ID, Run: env.Run, Key: idempotency.Key{Scope: env.Kind, Value: cmp.Or(e.Key, env.Key, env.ID)},
-		},
-		id: e.ID, queue: target,
-	}, nil
+	return env, nil
 }

@@ -9,9 +9,16 @@ import (
 // DefaultRetention is how long an entry is kept after its last change of state.
 const DefaultRetention = 14 * 24 * time.Hour
 
+// Sink takes what was given up. It is all that a worker cannot do without; every [Store] is one.
+type Sink interface {
+	// Put stores entries, one error per entry: see [Store.Put].
+	Put(ctx context.Context, entries []Entry) []error
+}
+
 // Store keeps entries. Implementations are safe for concurrent use.
 type Store interface {
-	// Put stores entries in state Dead or Held, one error per entry. It keeps what [Entry.ForStore] returns. An entry that
+	// Put stores entries in state Dead or Held, one error per entry. It keeps what [Entry.ForStore] returns. Where an entry of that
+	// id exists with another payload, the new one gets the id [OtherEntryID], and the rules hold for that. An entry that
 	// exists as Held may become Dead, and is stored anew; any other existing entry stays as it is and Put returns nil for it:
 	// storing is safe to repeat. Putting a Held entry again ends its reservation: the release that holds it has
 	// published the job, and it came back before the release was marked, so that the entry must not be removed.
@@ -21,7 +28,7 @@ type Store interface {
 	Get(ctx context.Context, id string) (Entry, error)
 
 	// List returns entries without their messages, newest first by StoredAt, at most limit. after is the cursor of the
-	// previous page ("" for the first); next is "" on the last page.
+	// previous page ("" for the first), else the error wraps [ErrCursor]; next is "" on the last page.
 	List(ctx context.Context, f Filter, after string, limit int) (entries []Entry, next string, err error)
 
 	// Count returns how many entries match.
@@ -114,4 +121,6 @@ var (
 	ErrNotReserved = errors.New("dead letter no longer reserved by this owner")
 	// ErrUnavailable means that the store cannot answer for now. The call may be repeated.
 	ErrUnavailable = errors.New("dead-letter store unavailable")
+	// ErrCursor: List or Audits was asked to go on from a place that no page has named.
+	ErrCursor = errors.New("no cursor of a page before")
 )

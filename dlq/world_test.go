@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,8 +18,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if path := replayChildPath(); path != "" {
-		replayChild(path)
+	if told := os.Getenv(replayChildEnv); told != "" {
+		replayChild(told)
 		return
 	}
 	goleak.VerifyTestMain(m)

@@ -33,18 +33,19 @@ type Store interface {
 	Get(ctx context.Context, key Key) (Record, error)
 
 	// Expire removes at most limit completed or closed records whose retention is over and returns how many it removed. Until
-	// it removed them they may answer as before. A key and the ledger entry of its run may be one record or two.
+	// it removed them they may answer as before. A key and the ledger entry of its run may be one record or two. A store that drops
+	// records by the generation removes all of it, whatever the limit.
 	Expire(ctx context.Context, limit int) (int, error)
 
 	// Ping returns nil while the store can take claims. Readiness hangs on it.
 	Ping(ctx context.Context) error
 }
 
-// Transactional is a Store whose Complete can join a handler's own transaction, so that effect and completion commit together.
+// Transactional is a Store whose Complete can join a transaction with the queue in the same database, so that completion and ack commit
+// together. For a handler's own writes see [Joinable].
 type Transactional interface {
 	Store
-	// InTx runs fn in a transaction that also holds c's completion. The type of tx is the store's own (pgx.Tx, *sql.Tx);
-	// handlers get it from the job's context. If the completion finds its claim lost, the transaction is rolled back
+	// InTx runs fn in a transaction that also holds c's completion. The type of tx is the store's own. If the completion finds its claim lost, the transaction is rolled back
 	// and [ErrClaimLost] returned.
 	InTx(ctx context.Context, c Completion, fn func(ctx context.Context, tx any) error) error
 }

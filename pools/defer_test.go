@@ -118,3 +118,32 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 		}
 	})
 }
+
+// A snapshot tells about how many jobs stand in a destination's line, until they have come back.
+func TestSnapshotCountsTheLine(t *testing.T) {
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: BreakerConfig{MinimumCalls: 5}}})
+	send(t, r, "a", t0, times(5, Failure)...)
+	waiting := func(now time.Time) int {
+		t.Helper()
+		d, ok := r.Lookup("a", now)
+		if !ok {
+			t.Fatal("forgotten")
+		}
+		return d.Waiting
+	}
+	if n := waiting(t0); n != 0 {
+		t.Errorf("%d before anything was deferred", n)
+	}
+	open := r.Peek("a", t0, false).Wait
+	for range 10 {
+		r.Defer("a", t0, open)
+	}
+	for _, tt := range []struct {
+		after time.Duration
+		want  int
+	}{{0, 10}, {open / 2, 10}, {open + 2*time.Second, 6}, {open + time.Minute, 0}} {
+		if n := waiting(t0.Add(tt.after)); n != tt.want {
+			t.Errorf("%v later %d wait, want %d", tt.after, n, tt.want)
+		}
+	}
+}

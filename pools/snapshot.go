@@ -1,6 +1,7 @@
 package pools
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ type DestinationSnapshot struct {
 	Verdict Verdict `json:"verdict"`
 	// GatedUntil is the end of the destination's own gate; zero if there is none.
 	GatedUntil time.Time `json:"gated_until,omitzero"`
+	// Waiting is about how many jobs have been deferred and are not due yet: the length of the destination's line at its drain rate.
+	Waiting int `json:"waiting"`
 	// InUse counts the permits that are out, Concurrency is how many there are; 0 means no limit.
 	InUse       int `json:"in_use"`
 	Concurrency int `json:"concurrency"`
@@ -53,6 +56,9 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 		s.FailedRounds = int(d.tr.opens)
 		if d.tr.gate > at {
 			s.GatedUntil = timeAt(now, d.tr.gate)
+		}
+		if from := add(at, wait); d.tr.line > from {
+			s.Waiting = int(math.Ceil(float64(d.tr.line-from) / 1e9 * d.drainRate(at)))
 		}
 	}
 	return s

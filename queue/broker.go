@@ -7,8 +7,9 @@ import (
 
 // Broker is a message broker as Caisson sees it. Implementations are safe for concurrent use.
 type Broker interface {
-	// Capabilities tells what this broker can do. The answer never changes during the life of a Broker.
-	Capabilities() Capabilities
+	// Capabilities tells what this broker can do with the queue of that name, which need not exist. The answer depends on nothing but the
+	// name and never changes during the life of a Broker.
+	Capabilities(queue string) Capabilities
 
 	// Publish stores pubs in queue and returns one result for each, in the same order. It returns when every
 	// message is confirmed or has failed; a nil Err means durable by the broker's own standard. Large batches are
@@ -65,14 +66,22 @@ type Subscription interface {
 type Capabilities struct {
 	// Name is the driver's name as configuration and metrics spell it, for example "embedded".
 	Name string
-	// MaxDelay is the longest Publication.Delay and Retry delay.
+	// MaxDelay is the longest Publication.Delay.
 	MaxDelay time.Duration
-	// MaxLease is the longest time from receive to settlement, extensions included.
+	// MaxRetryDelay is the longest delay of a Retry. A broker may still cut a delay short: whoever needs the time kept
+	// carries it elsewhere ([Envelope.NotBefore], the attempt ledger).
+	MaxRetryDelay time.Duration
+	// MaxLease is the longest time from receive to settlement, extensions included. [Lease.Ceiling] says when that is over.
 	MaxLease time.Duration
 	// MaxBody is the largest message in bytes, headers included where the broker counts them.
 	MaxBody int
 	// Ordered says that one subscription receives messages of one queue in the order in which they became visible.
 	Ordered bool
+	// FIFO says that messages of one [Publication.Group] are handed out in the order of their publishing, each one only once its
+	// predecessor was acked: while a message is leased, hidden by a retry or lost, the rest of its group waits. Such a queue takes no
+	// delay of a message's own (a Publication.Delay above zero is refused with [ErrDelayTooLong]) and drops a second publication
+	// of one DedupID.
+	FIFO bool
 	// CountsAttempts says that [Lease.Attempts] is kept by the broker across redeliveries, including those after a crash.
 	CountsAttempts bool
 	// SingleHost says that all users of this broker must run on one machine.

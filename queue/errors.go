@@ -23,7 +23,7 @@ var (
 	// ErrTooLarge means that a message exceeds the broker's limit. See [TooLargeError] for the numbers.
 	ErrTooLarge = errors.New("message too large")
 
-	// ErrDelayTooLong means that a delay exceeds [Capabilities.MaxDelay].
+	// ErrDelayTooLong means that a delay exceeds [Capabilities.MaxDelay] or [Capabilities.MaxRetryDelay], or that the queue takes none.
 	ErrDelayTooLong = errors.New("delay too long for this broker")
 
 	// ErrQueueNotFound means that the queue does not exist.

@@ -34,7 +34,8 @@ type Settlement struct {
 	// Delay hides a retried message for at least this long. Only for ActionRetry.
 	Delay time.Duration
 	// Uncharged takes back the attempt that the broker counted at receive. Only for ActionRetry and ActionRelease,
-	// only on brokers that count attempts.
+	// only on brokers that count attempts. It may cost a broker a second message, so ask for it only where the broker's count
+	// is the one that matters.
 	Uncharged bool
 }
 
@@ -80,6 +81,14 @@ type Lease struct {
 	Attempts int
 	// EnqueuedAt is when the broker accepted the message; zero if it does not know.
 	EnqueuedAt time.Time
+	// Group is the message's unit of order on a FIFO queue; empty on others.
+	Group string
+	// Moved says why the broker itself moved the message here, to a dead-letter queue, in its own word, for example "delivery_limit" or
+	// "maxReceiveCount". Empty where it did not, or does not say.
+	Moved string
+	// Ceiling is when the lease ends at the latest, however often it is extended; zero if only extensions decide. The driver
+	// sets it before it hands the lease out.
+	Ceiling time.Time
 
 	handle Handle
 
@@ -119,11 +128,17 @@ func (l *Lease) Deadline() time.Time {
 	return l.deadline
 }
 
-// Extend keeps the lease for d from now. It returns [ErrLeaseLost] when it came too late and [ErrSettled] after a
-// settlement. After any other error the old deadline holds and the call may be repeated.
+// Extend keeps the lease for d from now, but not past its Ceiling: see Deadline for what was granted. It returns
+// [ErrLeaseLost] when it came too late and [ErrSettled] after a settlement. After any other error the old deadline holds and the call
+// may be repeated.
 func (l *Lease) Extend(ctx context.Context, d time.Duration) error {
 	return l.do(ctx, func() error {
 		start := time.Now()
+		if left := l.Ceiling.Sub(start); !l.Ceiling.IsZero() && d > left {
+			if d = left; d <= l.Deadline().Sub(start) {
+				return nil // it lasts as long as it can already
+			}
+		}
 		if err := l.handle.Extend(ctx, d); err != nil {
 			return fmt.Errorf("extend lease: %w", err)
 		}

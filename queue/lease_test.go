@@ -242,3 +242,28 @@ func (h *hangingHandle) Settle(ctx context.Context, s queue.Settlement) error {
 	<-h.release
 	return h.Handle.Settle(ctx, s)
 }
+
+func TestExtendAndCeiling(t *testing.T) {
+	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
+		l.Ceiling = l.Deadline().Add(10 * time.Second)
+		for _, s := range []struct {
+			ask, want time.Duration // from now
+			calls     int
+		}{
+			{5 * time.Second, 5 * time.Second, 1}, // a lease may be shortened
+			{time.Hour, 20*time.Second - time.Millisecond, 2},
+			{time.Hour, 20*time.Second - 2*time.Millisecond, 2}, // nothing to be gained: no call
+		} {
+			start := time.Now()
+			if err := l.Extend(t.Context(), s.ask); err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Deadline().Sub(start); got > s.ask || got > l.Ceiling.Sub(start) || got < s.want-2*time.Millisecond {
+				t.Errorf("Extend by %v with the ceiling %v away: the deadline is %v away", s.ask, l.Ceiling.Sub(start), got)
+			}
+			if len(h.calls) != s.calls {
+				t.Errorf("Extend by %v: %d calls in all, want %d", s.ask, len(h.calls), s.calls)
+			}
+		}
+	})
+}

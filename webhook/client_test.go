@@ -46,7 +46,7 @@ func TestResend(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			server := newRawServer(t, append(c.acts, hangUp)...)
-			s := newSender(t, Config{Timeouts: Timeouts{Header: 200 * time.Millisecond}})
+			s := newSender(t, Config{Timeouts: Timeouts{Header: 5 * time.Second}})
 			e := endpointAt("e", server.url)
 			if r := send(t, s, e); r.Status != 200 || r.Resent {
 				t.Fatalf("first: %+v", r)

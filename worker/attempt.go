@@ -27,6 +27,8 @@ type attempt struct {
 	started     time.Time // when the handler started; zero if it did not
 	handled     time.Duration
 	abandoned   bool // the handler did not return; it keeps slot and seat until it does
+	tx          handlerTx
+	committed   bool // the handler's transaction was, and the claim is completed with it
 	beat        beat
 }
 
@@ -41,6 +43,8 @@ func (a *attempt) run(stop context.Context) {
 	v, done := a.guard(stop)
 	if !done {
 		v = a.handle()
+	} else {
+		v = a.recall(v)
 	}
 	a.release(v)
 	a.settle(v)
@@ -48,7 +52,8 @@ func (a *attempt) run(stop context.Context) {
 
 // guards take the job from bytes to the brink of its handler, in this order. Each returns true with a verdict to go no further.
 var guards = [...]func(*attempt, context.Context) (verdict, bool){
-	(*attempt).decode,   // undecodable, unknown kind
+	(*attempt).decode,   // too large, undecodable, unknown kind
+	(*attempt).resume,   // dead already, and waiting at the head of its group
 	(*attempt).checkDue, // not due yet, expired
 	(*attempt).peek,     // breaker, gate or pool says no; asked without taking anything
 	(*attempt).sit,      // a place in the kind's bulkhead, waiting in its room if need be

@@ -14,10 +14,12 @@ import (
 )
 
 // MaxAttempts counts the first attempt, in every form of counting, and the last word is the handler's own error.
-func TestExactlyMaxAttempts(t *testing.T) {
+func TestExactlyMaxAttempts(t *testing.T) { onStores(t, testExactlyMaxAttempts) }
+
+func testExactlyMaxAttempts(t *testing.T, on stores) {
 	for _, attempts := range []int{1, 3} {
 		forms(t, func(t *testing.T, form worker.Idempotency) {
-			inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: attempts, Idempotency: form},
+			on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: attempts, Idempotency: form},
 				func(_ context.Context, job *worker.Job) error {
 					return fmt.Errorf("the handler's error in attempt %d of %d", job.Attempt, job.MaxAttempts)
 				}, func(t *testing.T, b *jobtest.Bench) {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
@@ -29,9 +28,11 @@ func record(t *testing.T, b *jobtest.Bench, kind, key string) idempotency.Record
 
 // A worker that dies right after the claim leaves the key claimed: the next one takes over within one lease, not after the key's
 // retention, and the old owner can write nothing any more.
-func TestKeyOfADeadWorkerIsTakenOver(t *testing.T) {
+func TestKeyOfADeadWorkerIsTakenOver(t *testing.T) { onStores(t, testKeyOfADeadWorkerIsTakenOver) }
+
+func testKeyOfADeadWorkerIsTakenOver(t *testing.T, on stores) {
 	cfg := jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second}}
-	inBench(t, cfg, worker.KindConfig{}, func(ctx context.Context, job *worker.Job) error {
+	on.inBench(t, cfg, worker.KindConfig{}, func(ctx context.Context, job *worker.Job) error {
 		if job.Attempt == 1 {
 			return untilDone(ctx, job)
 		}
@@ -65,13 +66,15 @@ func TestKeyOfADeadWorkerIsTakenOver(t *testing.T) {
 }
 
 // Only success is kept as a result: a failure is never served to a later attempt, and what is served is marked.
-func TestOnlySuccessIsServedAgain(t *testing.T) {
+func TestOnlySuccessIsServedAgain(t *testing.T) { onStores(t, testOnlySuccessIsServedAgain) }
+
+func testOnlySuccessIsServedAgain(t *testing.T, on stores) {
 	for name, first := range map[string]func() error{
 		"error": func() error { return errBoom },
 		"panic": func() error { panic("at the disco") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBench(t, jobtest.Config{}, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
+			on.inBench(t, jobtest.Config{}, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
 				if job.Attempt == 1 {
 					job.SetResult([]byte("half done"))
 					return first()
@@ -96,9 +99,11 @@ func TestOnlySuccessIsServedAgain(t *testing.T) {
 }
 
 // A rejected run is closed, not completed: its key is free for another job.
-func TestRejectionIsNotServedAgain(t *testing.T) {
+func TestRejectionIsNotServedAgain(t *testing.T) { onStores(t, testRejectionIsNotServedAgain) }
+
+func testRejectionIsNotServedAgain(t *testing.T, on stores) {
 	reject := true
-	inBench(t, jobtest.Config{}, worker.KindConfig{}, func(context.Context, *worker.Job) error {
+	on.inBench(t, jobtest.Config{}, worker.KindConfig{}, func(context.Context, *worker.Job) error {
 		if reject {
 			return worker.Cancel(errBoom)
 		}
@@ -119,6 +124,10 @@ func TestRejectionIsNotServedAgain(t *testing.T) {
 
 // The same key with another payload is a conflict while the first is done, running, or between its attempts.
 func TestSameKeyWithAnotherPayloadIsAConflict(t *testing.T) {
+	onStores(t, testSameKeyWithAnotherPayloadIsAConflict)
+}
+
+func testSameKeyWithAnotherPayloadIsAConflict(t *testing.T, on stores) {
 	for name, c := range map[string]struct {
 		first   error         // of the first job's attempts
 		advance time.Duration // before the second is enqueued
@@ -127,29 +136,29 @@ func TestSameKeyWithAnotherPayloadIsAConflict(t *testing.T) {
 		"running":          {nil, time.Second},
 		"between attempts": {errBoom, 15 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) { testConflict(t, c.first, c.advance) })
+		t.Run(name, func(t *testing.T) { testConflict(t, on, c.first, c.advance) })
 	}
 }
 
-func testConflict(t *testing.T, first error, advance time.Duration) {
-	synctest.Test(t, func(t *testing.T) {
-		r := worker.NewRegistry()
-		var mu sync.Mutex
-		var ran []string
-		handler := func(_ context.Context, job *worker.Job) error {
-			mu.Lock()
-			ran = append(ran, job.Kind+string(job.Payload))
-			mu.Unlock()
-			time.Sleep(10 * time.Second)
-			job.SetResult([]byte("charged"))
-			if job.Kind == "charge" && job.Attempt == 1 {
-				return first
-			}
-			return nil
+func testConflict(t *testing.T, on stores, first error, advance time.Duration) {
+	var mu sync.Mutex
+	var ran []string
+	handler := func(_ context.Context, job *worker.Job) error {
+		mu.Lock()
+		ran = append(ran, job.Kind+string(job.Payload))
+		mu.Unlock()
+		time.Sleep(10 * time.Second)
+		job.SetResult([]byte("charged"))
+		if job.Kind == "charge" && job.Attempt == 1 {
+			return first
 		}
+		return nil
+	}
+	register := func(r *worker.Registry) {
 		work(r, "charge", worker.KindConfig{Backoff: every(t, time.Minute)}, handler)
 		work(r, "refund", worker.KindConfig{}, handler)
-		b := jobtest.New(t, r, jobtest.Config{})
+	}
+	on.inBubble(t, jobtest.Config{}, register, func(t *testing.T, b *jobtest.Bench) {
 		b.Enqueue(worker.NewJob{Kind: "charge", Key: "ord-7", Payload: []byte(`{"amt":10}`)})
 		b.Advance(advance)
 		other := b.Enqueue(worker.NewJob{Kind: "charge", Key: "ord-7", Payload: []byte(`{"amt":99}`)})
@@ -176,8 +185,10 @@ func testConflict(t *testing.T, first error, advance time.Duration) {
 
 // A run that is given up frees its own row: the key is taken by the next job, whatever its payload. Payloads are compared as bytes:
 // another order of keys is another payload.
-func TestKeyOfADeadJobIsFree(t *testing.T) {
-	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1}, func(_ context.Context, job *worker.Job) error {
+func TestKeyOfADeadJobIsFree(t *testing.T) { onStores(t, testKeyOfADeadJobIsFree) }
+
+func testKeyOfADeadJobIsFree(t *testing.T, on stores) {
+	on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1}, func(_ context.Context, job *worker.Job) error {
 		if string(job.Payload) == `{"amt":10,"cur":"EUR"}` {
 			return errBoom
 		}
@@ -197,14 +208,16 @@ func TestKeyOfADeadJobIsFree(t *testing.T) {
 }
 
 // A result that is too large to keep does not fail the job: what is kept, and told to duplicates, is its size and hash, with a warning.
-func TestResultTooLargeToKeep(t *testing.T) {
+func TestResultTooLargeToKeep(t *testing.T) { onStores(t, testResultTooLargeToKeep) }
+
+func testResultTooLargeToKeep(t *testing.T, on stores) {
 	large := bytes.Repeat([]byte("x"), 10<<20)
 	var log bytes.Buffer
 	cfg := jobtest.Config{Worker: worker.Config{
 		Observer: worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
 	}}
 	effects := 0
-	inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
+	on.inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
 		effects++
 		job.SetResult(large)
 		return nil

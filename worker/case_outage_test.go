@@ -33,8 +33,8 @@ func TestBrokerOutageIsToldOnce(t *testing.T) {
 	})
 }
 
-// pauses counts how often leasing paused and resumed, and what was settled.
-type pauses struct{ paused, resumed, settled atomic.Int64 }
+// pauses counts how often leasing paused and resumed, what was settled, and what was put back for want of a store.
+type pauses struct{ paused, resumed, settled, deferred atomic.Int64 }
 
 func (p *pauses) Observe(e worker.Event) {
 	switch e := e.(type) {
@@ -46,5 +46,8 @@ func (p *pauses) Observe(e worker.Event) {
 		}
 	case *worker.Settled:
 		p.settled.Add(1)
+		if e.Reason == worker.ReasonStoreDown {
+			p.deferred.Add(1)
+		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/caisson-go/caisson/schedule"
@@ -26,11 +25,7 @@ func work(r *worker.Registry, name string, cfg worker.KindConfig, fn func(ctx co
 // inBench runs do on a bench with one kind, "job", in virtual time.
 func inBench(t *testing.T, cfg jobtest.Config, kind worker.KindConfig, fn func(ctx context.Context, job *worker.Job) error, do func(t *testing.T, b *jobtest.Bench)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		r := worker.NewRegistry()
-		work(r, "job", kind, fn)
-		do(t, jobtest.New(t, r, cfg))
-	})
+	stores(memory).inBench(t, cfg, kind, fn, do)
 }
 
 func fails(context.Context, *worker.Job) error { return errBoom }

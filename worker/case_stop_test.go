@@ -23,8 +23,12 @@ func untilDone(ctx context.Context, _ *worker.Job) error {
 
 // The last attempt runs into its timeout: settlement must not use the context that is over.
 func TestTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T) {
+	onStores(t, testTimeoutOfTheLastAttemptIsADeadLetter)
+}
+
+func testTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T, on stores) {
 	forms(t, func(t *testing.T, form worker.Idempotency) {
-		inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1, Timeout: time.Second, Idempotency: form}, untilDone,
+		on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1, Timeout: time.Second, Idempotency: form}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				if s := b.Work(); s.Outcome != worker.Failed || s.Handle != time.Second {
@@ -39,9 +43,13 @@ func TestTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T) {
 
 // A stop in the middle of the last attempt gives the job back: it has not failed, and its attempt is not spent.
 func TestStopInTheLastAttemptGivesTheJobBack(t *testing.T) {
+	onStores(t, testStopInTheLastAttemptGivesTheJobBack)
+}
+
+func testStopInTheLastAttemptGivesTheJobBack(t *testing.T, on stores) {
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		cfg := jobtest.Config{Worker: worker.Config{Stop: worker.StopConfig{Grace: 2 * time.Second}}}
-		inBench(t, cfg, worker.KindConfig{MaxAttempts: 1, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
+		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 1, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				b.Advance(time.Second)
@@ -65,10 +73,12 @@ func TestStopInTheLastAttemptGivesTheJobBack(t *testing.T) {
 }
 
 // Deployed ten times during one job: still not failed, not lost, and no hot loop.
-func TestManyStopsSpendNoAttempt(t *testing.T) {
+func TestManyStopsSpendNoAttempt(t *testing.T) { onStores(t, testManyStopsSpendNoAttempt) }
+
+func testManyStopsSpendNoAttempt(t *testing.T, on stores) {
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		cfg := jobtest.Config{Worker: worker.Config{Stop: worker.StopConfig{Grace: time.Second}}}
-		inBench(t, cfg, worker.KindConfig{MaxAttempts: 2, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
+		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 2, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				for range 10 {

@@ -60,8 +60,12 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 // givenUp is the verdict for a delivery of a run that is a dead letter already, or was replayed: a late copy is acked. Another payload under the
 // same id is no copy and must not vanish.
 func (a *attempt) givenUp() verdict {
+	givenUp := verdict{outcome: Duplicate, err: errors.New("this run was given up before")}
+	if a.w.letters == nil {
+		return givenUp // nobody remembers its payload
+	}
 	id := dlq.EntryID(a.job.ID, a.job.Run)
-	e, err := a.w.cfg.DeadLetters.Get(a.w.settling.context(), id)
+	e, err := a.w.letters.Get(a.w.settling.context(), id)
 	switch {
 	case unavailable(err):
 		return verdict{outcome: Deferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
@@ -69,7 +73,7 @@ func (a *attempt) givenUp() verdict {
 		a.sameID = true
 		return verdict{outcome: Rejected, cause: dlq.CauseMismatch, err: fmt.Errorf("id %q belongs to another payload, which is dead letter %s", a.job.ID, id)}
 	}
-	return verdict{outcome: Duplicate, err: errors.New("this run was given up before")}
+	return givenUp
 }
 
 func (a *attempt) storeDown(err error) verdict {

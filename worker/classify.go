@@ -57,6 +57,8 @@ func classifyError(err, cause error) verdict {
 		return verdict{outcome: Interrupted, err: cause, lost: true, breaker: pools.Ignored}
 	case errors.As(err, &stated):
 		return stated.verdict(err)
+	case errors.Is(cause, ErrLeaseEnding):
+		return verdict{outcome: Failed, err: err, cause: dlq.CauseTimeout, breaker: pools.Ignored}
 	case errors.Is(cause, ErrTimeout), errors.Is(cause, context.DeadlineExceeded):
 		return verdict{outcome: Failed, err: err, cause: dlq.CauseTimeout, breaker: pools.Failure}
 	}

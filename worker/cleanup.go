@@ -14,9 +14,11 @@ func (w *Worker) cleanUp(ctx context.Context) {
 		if w.cfg.Store != nil {
 			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpBatch) })
 		}
-		w.expire(ctx, "dlq", func() (int, error) {
-			return w.cfg.DeadLetters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpBatch)
-		})
+		if w.letters != nil {
+			w.expire(ctx, "dlq", func() (int, error) {
+				return w.letters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpBatch)
+			})
+		}
 	}
 }
 

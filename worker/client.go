@@ -51,19 +51,27 @@ type EnqueueResult struct {
 	Err error
 }
 
+// Publisher is what a client needs of a [queue.Broker]. Each broker is one, and so is an outbox in a transaction.
+type Publisher interface {
+	// Capabilities is as in [queue.Broker].
+	Capabilities(queue string) queue.Capabilities
+	// Publish is as in [queue.Broker].
+	Publish(ctx context.Context, queue string, pubs []queue.Publication) []queue.PublishResult
+}
+
 // ClientConfig configures a client.
 type ClientConfig struct {
-	// Broker to enqueue to. Required. The client does not close it.
-	Broker queue.Broker
+	// Broker to enqueue to. Required. The client does not close it. With queue/outbox's Box.In(tx) the client enqueues in a transaction: a
+	// result without an error is then part of it, and the job is published after the commit.
+	Broker Publisher
 	// DefaultQueue for jobs that name none. Default "default".
 	DefaultQueue string
 }
 
 // Client enqueues jobs. It is safe for concurrent use and needs no closing.
 type Client struct {
-	broker queue.Broker
+	broker Publisher
 	queue  string
-	limits queue.Capabilities
 }
 
 // NewClient returns a client.
@@ -72,7 +80,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		return nil, errors.New("client: broker is required")
 	}
 	setDefault(&cfg.DefaultQueue, DefaultQueue)
-	return &Client{broker: cfg.Broker, queue: cfg.DefaultQueue, limits: cfg.Broker.Capabilities()}, nil
+	return &Client{broker: cfg.Broker, queue: cfg.DefaultQueue}, nil
 }
 
 // Enqueue puts one job in its queue and returns its id once the broker has confirmed it.
@@ -99,7 +107,7 @@ func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) []EnqueueResul
 			}
 			results[i].ID = id.String()
 		}
-		pub, err := c.publication(job, results[i].ID, now)
+		pub, err := c.publication(job, results[i].ID, results[i].Queue, now)
 		if err != nil {
 			results[i].Err = fmt.Errorf("enqueue %s: %w", job.Kind, err)
 			continue
@@ -129,7 +137,7 @@ func (c *Client) publish(ctx context.Context, name string, indexes []int, pubs [
 	}
 }
 
-func (c *Client) publication(job NewJob, id string, now time.Time) (queue.Publication, error) {
+func (c *Client) publication(job NewJob, id, name string, now time.Time) (queue.Publication, error) {
 	payload, err := encodePayload(job.Payload)
 	if err != nil {
 		return queue.Publication{}, err
@@ -160,8 +168,8 @@ func (c *Client) publication(job NewJob, id string, now time.Time) (queue.Public
 	pub := queue.Publication{Message: m, Group: job.Destination}
 	if !due.IsZero() {
 		pub.Delay = due.Sub(now)
-		if c.limits.MaxDelay > 0 { // the envelope's not_before carries the rest
-			pub.Delay = min(pub.Delay, c.limits.MaxDelay)
+		if longest := c.broker.Capabilities(name).MaxDelay; longest > 0 { // the envelope's not_before carries the rest
+			pub.Delay = min(pub.Delay, longest)
 		}
 	}
 	return pub, nil

@@ -20,10 +20,13 @@ type Config struct {
 	Registry *Registry
 	// Queues to work on. Default: one queue named "default".
 	Queues []QueueConfig
-	// Store keeps claims and the attempt ledger. Nil runs every kind unkeyed; a kind that asks for Keyed is then refused.
+	// Store keeps claims and the attempt ledger. Nil runs every kind unkeyed; a kind that asks for Keyed is then refused. One that is
+	// [idempotency.Joinable] lets handlers write in the transaction that completes their claim.
 	Store idempotency.Store
-	// DeadLetters keeps what was given up and what is held. Required.
-	DeadLetters dlq.Store
+	// DeadLetters takes what was given up. Required. One that is a whole [dlq.Store] also lets jobs of sick destinations be held, tells late
+	// copies of a dead job from other jobs of its id, and has its old entries removed. With a mere sink no job is held, whatever Hold says:
+	// jobs of a sick destination are put back until it recovers or their max age is over.
+	DeadLetters dlq.Sink
 	// Destinations tunes breakers and limits. The zero value has the defaults of package pools. Its OnTransition is called beside the
 	// observer. A probe lease that is not set is the longest timeout of a kind, its grace and a minute: set it too
 	// when changing a running worker's.
@@ -37,7 +40,8 @@ type Config struct {
 	Heartbeat time.Duration
 	// Stop says how a stop goes.
 	Stop StopConfig
-	// Hold says when the jobs of a sick destination are taken out of the queue.
+	// Hold says when the jobs of a sick destination are taken out of the queue. It needs DeadLetters to be a [dlq.Store]. Jobs of
+	// FIFO queues are never held: they would leave their place in the order.
 	Hold HoldConfig
 	// UnknownKindAfter is how long jobs of an unknown kind are deferred, so that a rolling deploy can bring their handler, before they go
 	// to the dead letters. Default 15 min.
@@ -60,7 +64,22 @@ type QueueConfig struct {
 	Weight int
 	// DefaultKind is the kind of messages that foreign producers sent without an envelope. Empty sends those to the dead letters.
 	DefaultKind string
+	// OnDead says what becomes of the group of a job that died. Default Continue. Only FIFO queues can Block, and only where DeadLetters
+	// is a [dlq.Store].
+	OnDead OnDead
 }
+
+// OnDead says what becomes of the rest of a FIFO group when one of its jobs died.
+type OnDead uint8
+
+const (
+	// Continue lets the group go on without the dead job. A replay comes at the end of its group.
+	Continue OnDead = iota
+	// Block keeps the dead job at the head of its group, so that nothing overtakes it. The group goes on once its dead letter was
+	// purged; when it was replayed, the replayed run takes place there. The worker looks at it after a quarter of the time since the job died:
+	// at least a minute, at most half an hour later.
+	Block
+)
 
 // StopConfig says how a stop goes. A stop first ends receiving and gives back what has not started.
 type StopConfig struct {
@@ -144,7 +163,7 @@ func (c Config) validate() error {
 	}
 	check(c.Broker != nil, "broker: required")
 	check(c.Registry != nil, "registry: required")
-	check(c.DeadLetters != nil, "dead letters: a store is required, so that nothing is lost")
+	check(c.DeadLetters != nil, "dead letters: a sink or store is required, so that nothing is lost")
 	check(c.Concurrency > 0, "concurrency %d: must be at least 1", c.Concurrency)
 	check(c.Lease >= time.Second, "lease %s: must be at least 1s", c.Lease)
 	check(c.Heartbeat > 0 && c.Heartbeat < c.Lease/2, "heartbeat %s: must be positive and below half the lease of %s", c.Heartbeat, c.Lease)
@@ -163,10 +182,32 @@ func (c Config) validate() error {
 		check(!seen[q.Name], "queues[%d]: %q is named twice", i, q.Name)
 		check(q.Weight > 0 && q.Weight <= maxWeight, "queues[%d] %q: weight %d must be from 1 to %d", i, q.Name, q.Weight, maxWeight)
 		seen[q.Name] = true
+		check(q.OnDead <= Block, "queues[%d] %q: on dead %d: unknown", i, q.Name, q.OnDead)
+		if c.Broker != nil {
+			errs = append(errs, c.validateLimits(q, c.Broker.Capabilities(q.Name)))
+		}
 	}
-	if c.Broker != nil {
-		longest := c.Broker.Capabilities().MaxLease
-		check(longest == 0 || c.Lease <= longest, "lease %s: the broker allows at most %s", c.Lease, longest)
+	return errors.Join(errs...)
+}
+
+// validateLimits holds one queue against what its broker can do.
+func (c Config) validateLimits(q QueueConfig, limits queue.Capabilities) error {
+	var errs []error
+	if longest := limits.MaxLease; longest > 0 && c.Lease > longest {
+		errs = append(errs, fmt.Errorf("lease %s: queue %q allows at most %s: shorten the lease, "+
+			"or raise the limit where the broker has one to raise (consumer_timeout of RabbitMQ less a margin of at most a minute; the 12 h of SQS are fixed)",
+			c.Lease, q.Name, longest))
+	}
+	if limits.FIFO && c.Store == nil {
+		errs = append(errs, fmt.Errorf("queue %q: is a FIFO queue and needs a store for claims and attempts: set Config.Store", q.Name))
+	}
+	if q.OnDead == Block {
+		if !limits.FIFO {
+			errs = append(errs, fmt.Errorf("queue %q: is no FIFO queue and has no groups to block: leave OnDead out", q.Name))
+		}
+		if _, ok := c.DeadLetters.(dlq.Store); !ok {
+			errs = append(errs, fmt.Errorf("queue %q: a blocked group waits until its dead letter was replayed or purged, which only a dlq.Store in Config.DeadLetters can tell", q.Name))
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -87,9 +87,9 @@ type shortDelays struct {
 
 const shortest = 10 * time.Second
 
-func (b shortDelays) Capabilities() queue.Capabilities {
-	c := b.Broker.Capabilities()
-	c.MaxDelay = shortest
+func (b shortDelays) Capabilities(name string) queue.Capabilities {
+	c := b.Broker.Capabilities(name)
+	c.MaxDelay, c.MaxRetryDelay = shortest, shortest
 	return c
 }
 

@@ -13,13 +13,13 @@ import (
 // entry makes the dead letter of a job that leaves the queue unfinished. A message that could not be decoded is kept under the broker's id.
 func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 	e := dlq.Entry{
-		State: p.state, Queue: a.lease.Queue, Cause: p.cause, Message: a.lease.Message,
-		Job: a.lease.Queue + ":" + a.lease.ID, EnqueuedAt: a.lease.EnqueuedAt,
+		State: p.state, Queue: a.lease.Queue, Cause: p.cause, Message: a.lease.Message, Group: a.lease.Group,
+		EnqueuedAt: a.lease.EnqueuedAt,
 	}
 	if j := a.job; j != nil {
-		e.Job, e.Run, e.Kind, e.Key, e.Destination, e.EnqueuedAt = j.ID, j.Run, j.Kind, j.Key, j.Destination, j.EnqueuedAt
-		e.AttemptCount = j.Attempt
+		e.Kind, e.Key, e.Destination, e.EnqueuedAt, e.AttemptCount = j.Kind, j.Key, j.Destination, j.EnqueuedAt, j.Attempt
 	}
+	e.Job, e.Run = a.entryKey()
 	if v.err != nil {
 		e.Error = v.err.Error() // the store cuts it
 	}
@@ -28,9 +28,6 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 	}
 	if !a.started.IsZero() {
 		e.Attempts = append(e.Attempts, dlq.Attempt(a.record(v)))
-	}
-	if a.sameID { // its place is that of the job that came first
-		e.Job = a.lease.Queue + ":" + a.lease.ID
 	}
 	if p.state == dlq.Held {
 		e.Destination = pools.NormalizeDestination(e.Destination) // held jobs are released by breaker
@@ -43,6 +40,17 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 		e.FirstFailedAt, e.LastFailedAt = e.Attempts[0].Ended, e.Attempts[len(e.Attempts)-1].Ended
 	}
 	return e
+}
+
+// entryKey names the dead letter that this delivery would be.
+func (a *attempt) entryKey() (job string, run int) {
+	switch {
+	case a.job == nil:
+		return a.lease.Queue + ":" + a.lease.ID, 0
+	case a.sameID: // its place is that of the job that came first
+		return a.lease.Queue + ":" + a.lease.ID, a.job.Run
+	}
+	return a.job.ID, a.job.Run
 }
 
 // carryAttempts writes the attempts that an unkeyed job has spent into its envelope: the message that it is released as starts the broker's

@@ -102,6 +102,8 @@ var (
 	ErrClaimLost = errors.New("claim lost: another worker took over the key")
 	// ErrLeaseLost means that the broker took the message of an unkeyed job back.
 	ErrLeaseLost = errors.New("lease lost: the broker took the message back")
+	// ErrLeaseEnding means that the broker lets nobody keep a message for longer, and is about to take the message of an unkeyed job back.
+	ErrLeaseEnding = errors.New("lease is ending: the broker lets nobody keep a message for longer")
 	// ErrTimeout means that the attempt used up the kind's timeout.
 	ErrTimeout = errors.New("attempt timed out")
 )

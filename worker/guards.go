@@ -27,6 +27,9 @@ func (a *attempt) decode(context.Context) (verdict, bool) {
 		Run: env.Run, DeliveryCount: a.lease.DeliveryCount,
 	}
 	a.kind = a.w.kinds.find(env.Kind, env.Version)
+	if limit := a.queue.limits.MaxBody; limit > 0 && len(a.lease.Body) > limit {
+		return a.tooLarge(limit), true
+	}
 	if a.kind == nil {
 		return a.unknownKind(env)
 	}
@@ -78,6 +81,13 @@ func (a *attempt) foreign() queue.Envelope {
 
 func undecodable(err error) (verdict, bool) {
 	return verdict{outcome: Rejected, err: err, cause: dlq.CauseUndecodable}, true
+}
+
+// tooLarge sets a message aside that nobody could put back: it came from a producer with another limit.
+func (a *attempt) tooLarge(limit int) verdict {
+	err := fmt.Errorf("message of %d bytes is larger than the %d that broker and configuration allow: store the payload elsewhere and enqueue a reference to it",
+		len(a.lease.Body), limit)
+	return verdict{outcome: Rejected, err: err, cause: dlq.CauseTooLarge}
 }
 
 // unknownKind waits for a rolling deploy to bring the handler, then gives up. A few looks are enough.

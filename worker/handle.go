@@ -30,10 +30,12 @@ func (a *attempt) handle() verdict {
 	}
 	a.handled = time.Since(a.started)
 	a.beat.finish()
-	if err == nil || ctx.Err() == nil {
-		return judge(err, nil)
+	var cause error
+	if err != nil {
+		cause = context.Cause(ctx)
 	}
-	return judge(err, context.Cause(ctx))
+	cancel(nil) // whoever still waits for a transaction gets none
+	return a.endTx(err, cause)
 }
 
 // judge is classify for an error that the program made: one that panics when it is looked at, such as a nil pointer in an error, fails the
@@ -67,7 +69,7 @@ func (a *attempt) await(ctx context.Context, h *handlerLoop) error {
 	case <-a.w.hardStop:
 	}
 	a.abandon(h) //nolint:contextcheck // the handler's context is over
-	if errors.Is(cause, ErrTimeout) {
+	if errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrLeaseEnding) {
 		return fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", cause, a.kind.config.TimeoutGrace, a.kind.config.Timeout)
 	}
 	return cause
@@ -80,15 +82,33 @@ func (a *attempt) context() (context.Context, context.CancelCauseFunc) {
 	if d := a.job.Deadline; !d.IsZero() && d.Before(end) {
 		end = d
 	}
-	inner, stopTimer := context.WithDeadlineCause(outer, end, ErrTimeout)
-	return &jobContext{Context: inner, job: a.job, logger: a.w.cfg.Logger}, func(cause error) {
+	why := ErrTimeout
+	if last := a.lastMoment(); !last.IsZero() && last.Before(end) {
+		end, why = last, ErrLeaseEnding
+	}
+	inner, stopTimer := context.WithDeadlineCause(outer, end, why)
+	return &jobContext{Context: inner, attempt: a, job: a.job, logger: a.w.cfg.Logger}, func(cause error) {
 		cancel(cause)
 		stopTimer()
 	}
 }
 
+// lastMoment is when an unkeyed handler has to end, so that it has returned and is settled when the broker takes the message back and
+// another worker starts the job. Zero if extensions keep the lease for ever, and for keyed jobs: their redelivered copy waits for the claim.
+func (a *attempt) lastMoment() time.Time {
+	if a.kind.keyed || a.lease.Ceiling.IsZero() {
+		return time.Time{}
+	}
+	left := time.Until(a.lease.Ceiling)
+	return a.lease.Ceiling.Add(-min(a.kind.config.TimeoutGrace+settleTime, left/2))
+}
+
+// settleTime is what a settlement may take.
+const settleTime = time.Second
+
 // abandon goes on without a handler that does not return. It keeps its slot and its place in the bulkhead, so that such handlers cannot pile
-// up. Should it succeed after all before another attempt has begun, that completes the key.
+// up. Should it succeed after all before another attempt has begun, that completes the key, unless it wanted a transaction: that one was rolled
+// back.
 func (a *attempt) abandon(h *handlerLoop) {
 	job, kind := a.job, a.kind.name
 	a.abandoned = true
@@ -98,7 +118,7 @@ func (a *attempt) abandon(h *handlerLoop) {
 	a.w.late.Go(func() {
 		err := <-h.done
 		a.w.crew.put(h)
-		if err == nil && a.held.Token != 0 {
+		if err == nil && a.held.Token != 0 && !a.tx.wanted() {
 			a.completeLate()
 		}
 		if a.seat {

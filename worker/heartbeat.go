@@ -36,6 +36,9 @@ type beat struct {
 	claim, lease pulse
 	// cancel ends the handler's context; nil while no handler runs.
 	cancel context.CancelCauseFunc
+	// committing says that the handler's transaction is about to complete the claim, and then holds it better than an extension could, which
+	// would wait for it and have all others wait.
+	committing bool
 	// leaseGone says that the broker has taken the message back.
 	leaseGone bool
 }
@@ -141,6 +144,11 @@ func (h *heart) extendLease(ctx context.Context, a *attempt) {
 		h.leaseLost(a)
 	case err != nil && !errors.Is(err, queue.ErrSettled):
 		next = start.Add(h.every / 4)
+	case err == nil && !a.lease.Ceiling.IsZero():
+		// At its ceiling a lease is not extended any more: what ends is then noticed when it ends.
+		if end := a.lease.Deadline(); end.Before(next) {
+			next = end
+		}
 	}
 	a.beat.rest(&a.beat.lease, next)
 }
@@ -167,7 +175,7 @@ func (h *heart) leaseLost(a *attempt) {
 func (b *beat) take(now time.Time) (claim, lease bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	claim = b.held.Token != 0 && b.claim.take(now)
+	claim = b.held.Token != 0 && !b.committing && b.claim.take(now)
 	lease = !b.leaseGone && b.lease.take(now)
 	return claim, lease
 }
@@ -219,6 +227,13 @@ func (b *beat) finish() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.cancel = nil
+}
+
+// commit tells the heartbeat that a commit is under way, or is over.
+func (b *beat) commit(on bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.committing = on
 }
 
 // end cancels the handler, if one runs, and reports whether it did.

@@ -41,7 +41,7 @@ func newHolder(w *Worker) *holder {
 func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
 	v := verdict{outcome: Deferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
-	if v.hold = a.w.hold.wants(name, r, now); !v.hold {
+	if v.hold = !a.queue.limits.FIFO && a.w.hold.wants(name, r, now); !v.hold {
 		v.after = a.w.destinations.Defer(name, now, r.Wait)
 	}
 	return v
@@ -49,7 +49,7 @@ func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 
 // wants says whether a job of the destination is to be held rather than deferred.
 func (h *holder) wants(name string, r pools.Verdict, now time.Time) bool {
-	if r.Reason != pools.ReasonBreakerOpen && r.Reason != pools.ReasonForcedOpen {
+	if h.w.letters == nil || r.Reason != pools.ReasonBreakerOpen && r.Reason != pools.ReasonForcedOpen {
 		return false
 	}
 	h.mu.Lock()
@@ -85,8 +85,11 @@ func (h *holder) changed(t pools.Transition) {
 
 // run releases held jobs until ctx is done.
 func (h *holder) run(ctx context.Context) {
+	if h.w.letters == nil {
+		return
+	}
 	for pause(ctx, jitter(h.w.cfg.Hold.Interval)) {
-		depth, err := h.w.cfg.DeadLetters.Depth(ctx)
+		depth, err := h.w.letters.Depth(ctx)
 		if err != nil {
 			continue // the store's own error shows where it matters; look again
 		}
@@ -106,7 +109,7 @@ func (h *holder) release(ctx context.Context, name string, now time.Time) {
 	if count == 0 {
 		return
 	}
-	n, err := dlq.ReleaseHeld(ctx, h.w.cfg.DeadLetters, h.w.cfg.Broker, name, count, h.w.cfg.Owner)
+	n, err := dlq.ReleaseHeld(ctx, h.w.letters, h.w.cfg.Broker, name, count, h.w.cfg.Owner)
 	if err != nil {
 		h.w.cfg.Logger.Warn("held jobs could not be released; trying again", "destination", name, "released", n, "error", err)
 	}

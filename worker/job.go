@@ -4,6 +4,8 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"github.com/caisson-go/caisson/idempotency"
 )
 
 // Job is a decoded message on its way through the worker. Handlers and middleware get it by [JobFrom] or as an argument.
@@ -64,13 +66,15 @@ type jobKey struct{}
 // jobContext is the handler's context: it knows its job, so that no wrapping context has to.
 type jobContext struct {
 	context.Context
-	job    *Job
-	logger *slog.Logger
+	attempt *attempt
+	job     *Job
+	logger  *slog.Logger
 }
 
 // Value implements [context.Context].
 func (c *jobContext) Value(key any) any {
-	if _, ok := key.(jobKey); ok {
+	switch key.(type) {
+	case jobKey, idempotency.TxKey:
 		return c
 	}
 	return c.Context.Value(key)

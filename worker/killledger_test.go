@@ -1,168 +1,66 @@
 package worker_test
 
 import (
-	"bufio"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/caisson-go/caisson/internal/faultlab"
 	"github.com/caisson-go/caisson/worker"
 )
 
-// The crash test: real worker processes, killed with SIGKILL once a second, and a ledger written by the handlers themselves. The rules that
-// the ledger must keep are in [ledger.check].
+// The crash tests: real worker processes, killed with SIGKILL again and again, and a ledger written by the handlers themselves. The rules that
+// the ledger must keep are in [faultlab.Ledger.Check].
 
-const (
-	killKind     = "kill.job"
-	killAttempts = 25 // far more than the kills that can hit one job
-	killLease    = 2 * time.Second
-)
-
-type killJob struct {
-	N     int `json:"n"`
-	Fails int `json:"fails"`
+// brokers that worker processes of these tests can be told to work on.
+var brokers = map[string]faultlab.Opener{
+	"embedded": faultlab.Embedded,
+	"rabbitmq": faultlab.Beside(openRabbitMQ),
+	"sqs":      faultlab.Beside(openSQS),
+	"postgres": faultlab.OnPostgres,
 }
 
-// run is one run of a handler as the ledger saw it. End is zero if it was cut.
-type run struct {
-	Key     string    `json:"key"`
-	Run     int       `json:"run"`
-	Attempt int       `json:"attempt"`
-	Token   int64     `json:"token"`
-	PID     int       `json:"pid"`
-	Start   time.Time `json:"start"`
-	End     time.Time `json:"end,omitzero"`
-	OK      bool      `json:"ok,omitzero"`
+func TestMain(m *testing.M) {
+	faultlab.Main(brokers)
+	os.Exit(m.Run())
 }
 
 func TestKillLedger(t *testing.T) {
-	jobs, length := 5000, 20*time.Second
+	jobs, kills := 5000, 20
 	if os.Getenv("SOAK") != "" {
-		jobs, length = 20000, time.Minute
+		jobs, kills = 20000, 60
 	} else if testing.Short() {
-		jobs, length = 1000, 5*time.Second
+		jobs, kills = 1000, 5
 	}
-	t.Run("claim and lease ended together", func(t *testing.T) { checkKills(t, jobs, length, "") })
+	t.Run("claim and lease ended together", func(t *testing.T) { checkKills(t, onEmbedded(jobs, kills, "")) })
 	// Where claims and queue share no database, there are two commits for a kill to come between.
-	t.Run("one after the other", func(t *testing.T) { checkKills(t, max(jobs/4, 1000), max(length/4, 4*time.Second), "apart") })
+	t.Run("one after the other", func(t *testing.T) { checkKills(t, onEmbedded(max(jobs/4, 1000), max(kills/4, 4), faultlab.Apart)) })
 }
 
-func checkKills(t *testing.T, jobs int, length time.Duration, mutation string) {
-	l := killRound(t, jobs, length, mutation)
-	for _, fault := range l.check() {
-		t.Error(fault)
+func onEmbedded(jobs, kills int, mutation string) faultlab.KillPlan {
+	return faultlab.KillPlan{
+		Broker: "embedded", Open: faultlab.Embedded, Queue: worker.DefaultQueue, Exact: true, Jobs: jobs, Kills: kills, Mutation: mutation,
 	}
-	t.Logf("%d jobs, %d runs, %d of them cut, %d kills", jobs, len(l.runs), l.cut(), len(l.kills))
-	if len(l.kills) == 0 || l.cut() == 0 {
-		t.Errorf("the test did not bite: %d kills cut %d runs", len(l.kills), l.cut())
+}
+
+func checkKills(t *testing.T, plan faultlab.KillPlan) {
+	t.Helper()
+	l := faultlab.KillRound(t, plan)
+	for _, f := range l.Check(t.Context()) {
+		t.Error(f.Rule, f.Text)
+	}
+	t.Logf("%d jobs, %d runs, %d of them cut, %d kills, %d restarts of the broker, %d outages of the store",
+		len(l.Jobs)+len(l.Transactional), len(l.Runs), l.Cut(), len(l.Kills), plan.Restarts, len(l.Outages))
+	if len(l.Kills) == 0 || l.Cut() == 0 {
+		t.Errorf("the test did not bite: %d kills cut %d runs", len(l.Kills), l.Cut())
 	}
 }
 
 // A worker that acks before the completion is stored must be found out by the same check.
 func TestKillLedgerFindsABrokenSettleOrder(t *testing.T) {
-	l := killRound(t, 1500, 6*time.Second, "ack-first")
-	if faults := l.check(); len(faults) == 0 {
+	l := faultlab.KillRound(t, onEmbedded(1500, 6, faultlab.AckFirst))
+	if found := l.Check(t.Context()); len(found) == 0 {
 		t.Error("acking before completing went unnoticed")
 	} else {
-		t.Logf("found as it must be: %d faults, the first: %s", len(faults), faults[0])
-	}
-}
-
-// killRound enqueues jobs, works them with processes that are killed for length, then lets them finish, and returns the ledger.
-func killRound(t *testing.T, jobs int, length time.Duration, mutation string) *ledger {
-	t.Helper()
-	dir := t.TempDir()
-	rig := openRig(t, filepath.Join(dir, "caisson.db"))
-	client := rig.client(t)
-	batch := make([]worker.NewJob, jobs)
-	for i := range batch {
-		job := killJob{N: i}
-		if i%3 == 0 {
-			job.Fails = 1 + i%2
-		}
-		batch[i] = worker.NewJob{Kind: killKind, ID: fmt.Sprintf("job-%05d", i), Payload: job}
-	}
-	for _, r := range client.EnqueueBatch(t.Context(), batch) {
-		if r.Err != nil {
-			t.Fatal(r.Err)
-		}
-	}
-
-	l := &ledger{jobs: jobs, rig: rig}
-	crew := []*child{startChild(t, dir, mutation), startChild(t, dir, mutation)}
-	until := time.Now().Add(length)
-	for tick := time.NewTicker(time.Second); time.Now().Before(until); {
-		<-tick.C
-		victim := rand.IntN(len(crew))
-		l.kills = append(l.kills, crew[victim].kill(t))
-		crew[victim] = startChild(t, dir, mutation)
-	}
-	rig.waitEmpty(t, worker.DefaultQueue, 2*time.Minute)
-	for _, c := range crew {
-		c.stop(t)
-	}
-	l.read(t, dir)
-	return l
-}
-
-// ledger is what the handlers wrote, what was killed, and what the stores say in the end.
-type ledger struct {
-	jobs  int
-	rig   *rig
-	runs  []run
-	kills []kill
-}
-
-type kill struct {
-	pid int
-	at  time.Time // the process was gone by then
-}
-
-func (l *ledger) cut() (n int) {
-	for _, r := range l.runs {
-		if r.End.IsZero() {
-			n++
-		}
-	}
-	return n
-}
-
-func (l *ledger) read(t *testing.T, dir string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "ledger-*.jsonl"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no ledger files: %v", err)
-	}
-	type id struct {
-		key     string
-		attempt int
-		token   int64
-		pid     int
-	}
-	byID := make(map[id]int)
-	for _, name := range files {
-		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			var r run
-			if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-				continue // the last line of a killed process may be cut
-			}
-			key := id{r.Key, r.Attempt, r.Token, r.PID}
-			if i, seen := byID[key]; seen && !r.End.IsZero() {
-				l.runs[i] = r
-				continue
-			}
-			byID[key] = len(l.runs)
-			l.runs = append(l.runs, r)
-		}
-		_ = f.Close() // it was only read
+		t.Logf("found as it must be: %d faults, the first: %s: %s", len(found), found[0].Rule, found[0].Text)
 	}
 }

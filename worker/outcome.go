@@ -67,4 +67,6 @@ const (
 	ReasonStoreDown   Reason = "store_unavailable"
 	ReasonUnknownKind Reason = "unknown_kind"
 	ReasonSnoozed     Reason = "snoozed"
+	// ReasonBlocked: the job is a dead letter and keeps its place at the head of its group until that is replayed or purged.
+	ReasonBlocked Reason = "blocked"
 )

@@ -17,6 +17,8 @@ type plan struct {
 	// cause and state of the entry to store; only for DeadLetter and Hold.
 	cause dlq.Cause
 	state dlq.State
+	// block keeps the message of a DeadLetter at the head of its group, hidden for delay.
+	block bool
 }
 
 // makePlan decides what becomes of a delivery. It is pure but for the jitter's randomness. attempt is 0 if none was charged.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -100,8 +99,6 @@ func TestKeyRetentionMustOutliveTheJob(t *testing.T) {
 }
 
 type noStore struct{ dlq.Store }
-
-var _ idempotency.Store = lateCompletions{}
 
 func TestNewRefusesWhatTheStoreWouldRefuse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

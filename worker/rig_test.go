@@ -19,6 +19,7 @@ type bubble struct {
 	stopRun context.CancelFunc
 	ended   chan error
 	also    worker.Observer
+	unkeyed bool // no store for claims
 
 	mu     sync.Mutex
 	events []worker.Event
@@ -51,8 +52,11 @@ func (b *bubble) start(cfg worker.Config) {
 	if cfg.Broker == nil {
 		cfg.Broker = b.broker
 	}
-	cfg.DeadLetters, cfg.Observer = b.dead, worker.Observers(b, b.also)
-	if cfg.Store == nil {
+	if cfg.DeadLetters == nil {
+		cfg.DeadLetters = b.dead
+	}
+	cfg.Observer = worker.Observers(b, b.also)
+	if cfg.Store == nil && !b.unkeyed {
 		cfg.Store = b.claims
 	}
 	w, err := worker.New(cfg)

@@ -13,14 +13,18 @@ import (
 
 // queueRunner takes messages from one queue and starts an attempt for each.
 type queueRunner struct {
-	w     *Worker
-	cfg   QueueConfig
-	slots *slots
-	sub   queue.Subscription
-	jobs  chan *attempt // at most as many as slots were taken
+	w      *Worker
+	cfg    QueueConfig
+	limits queue.Capabilities
+	slots  *slots
+	sub    queue.Subscription
+	jobs   chan *attempt // at most as many as slots were taken
 
 	paused atomic.Bool // the broker could not be asked
 }
+
+// blocks reports whether a group waits behind a dead job.
+func (q *queueRunner) blocks() bool { return q.cfg.OnDead == Block && q.limits.FIFO }
 
 // receiveLimit is the most messages asked for in one call.
 const receiveLimit = 64

@@ -24,8 +24,12 @@ func (a *attempt) settle(v verdict) {
 	a.report(v, p, err)
 }
 
-// end ends claim and lease, in one transaction where both live in one database.
+// end ends claim and lease, in one transaction where both live in one database. Where the handler's transaction has completed the claim, only the
+// lease is left.
 func (a *attempt) end(v verdict, p plan) error {
+	if a.committed {
+		return a.endLease(p)
+	}
 	if a.w.together != nil && p.settlement == Ack && a.held.Token != 0 {
 		err := a.endTogether()
 		if !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, queue.ErrLeaseLost) {
@@ -40,12 +44,17 @@ func (a *attempt) end(v verdict, p plan) error {
 }
 
 func (a *attempt) plan(v verdict) plan {
+	var p plan
 	if a.kind == nil {
-		return makePlan(v, KindConfig{}, 0)
+		p = makePlan(v, KindConfig{}, 0)
+	} else {
+		p = makePlan(v, a.kind.config, a.job.Attempt)
+		if p.settlement == Retry && v.reason != ReasonBlocked {
+			p.delay = min(p.delay, a.lifeLeft())
+		}
 	}
-	p := makePlan(v, a.kind.config, a.job.Attempt)
-	if p.settlement == Retry {
-		p.delay = min(p.delay, a.lifeLeft())
+	if p.settlement == DeadLetter && a.queue.blocks() {
+		p.block, p.delay = true, minBlocked
 	}
 	return p
 }
@@ -100,17 +109,22 @@ func (a *attempt) endClaim(v verdict, p plan) error {
 
 // endLease tells the broker.
 func (a *attempt) endLease(p plan) error {
-	s := queue.Settlement{Uncharged: p.uncharged, Delay: p.delay}
-	switch p.settlement {
-	case Leave:
+	// A keyed job's attempts are counted by the ledger: what the broker counts may cost it a second message to take back.
+	s := queue.Settlement{Uncharged: p.uncharged && (a.kind == nil || !a.kind.keyed), Delay: p.delay}
+	switch {
+	case p.settlement == Leave:
 		return nil
-	case Ack, DeadLetter, Hold:
+	case p.settlement == Ack, p.settlement == Hold, p.settlement == DeadLetter && !p.block:
 		s = queue.Settlement{Action: queue.ActionAck}
-	case Release:
+	case p.settlement == Release:
 		s.Action = queue.ActionRelease
+		select {
+		case <-a.w.unsubscribed:
+		case <-a.w.settling.parent.Done():
+		}
 	default:
 		s.Action = queue.ActionRetry
-		if longest := a.w.limits.MaxDelay; longest > 0 { // the ledger's not_before decides
+		if longest := a.queue.limits.MaxRetryDelay; longest > 0 { // the ledger's not_before decides
 			s.Delay = min(s.Delay, longest)
 		}
 	}

@@ -8,6 +8,9 @@ import (
 
 // Snapshot is a worker's state for display and metrics.
 type Snapshot struct {
+	// Owner is the worker's name in claims.
+	Owner  string          `json:"owner"`
+	Kinds  []KindSnapshot  `json:"kinds"`
 	Queues []QueueSnapshot `json:"queues"`
 	Pools  []PoolSnapshot  `json:"pools"`
 	// InFlight is how many leases are held.
@@ -18,6 +21,18 @@ type Snapshot struct {
 	Destinations []pools.DestinationSnapshot `json:"destinations"`
 	// NotReady says why no jobs can be taken; empty while they can.
 	NotReady string `json:"not_ready,omitempty"`
+}
+
+// KindSnapshot is one kind with its limits as they are in force.
+type KindSnapshot struct {
+	Name        string `json:"name"`
+	MaxAttempts int    `json:"max_attempts"`
+	// Keyed says that a claim is taken before each attempt.
+	Keyed bool `json:"keyed"`
+	// Destination of jobs that name none; empty for none.
+	Destination string `json:"destination,omitempty"`
+	// Pool is the name of its bulkhead; empty if only the slots bound it.
+	Pool string `json:"pool,omitempty"`
 }
 
 // QueueSnapshot is the state of one queue in this worker.
@@ -36,7 +51,15 @@ type PoolSnapshot struct {
 
 // Snapshot returns the worker's state now. It is safe for concurrent use at any time.
 func (w *Worker) Snapshot() Snapshot {
-	s := Snapshot{InFlight: w.heart.len(), Abandoned: len(w.stuck.list()), Destinations: w.destinations.Unhealthy(time.Now())}
+	s := Snapshot{
+		Owner: w.cfg.Owner, InFlight: w.heart.len(), Abandoned: len(w.stuck.list()), Destinations: w.destinations.Unhealthy(time.Now()),
+	}
+	for _, k := range w.kinds.all {
+		if n := len(s.Kinds); n > 0 && s.Kinds[n-1].Name == k.name {
+			continue // another version of it
+		}
+		s.Kinds = append(s.Kinds, k.snapshot())
+	}
 	if err := w.Ready(); err != nil {
 		s.NotReady = err.Error()
 	}
@@ -47,6 +70,14 @@ func (w *Worker) Snapshot() Snapshot {
 	}
 	for _, p := range w.pools {
 		s.Pools = append(s.Pools, PoolSnapshot{Kind: p.name, BulkheadSnapshot: p.Snapshot()})
+	}
+	return s
+}
+
+func (k *kind) snapshot() KindSnapshot {
+	s := KindSnapshot{Name: k.name, MaxAttempts: k.config.MaxAttempts, Keyed: k.keyed, Destination: k.config.Destination}
+	if k.pool != nil {
+		s.Pool = k.pool.name
 	}
 	return s
 }

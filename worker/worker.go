@@ -6,27 +6,25 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sort"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/pools"
-	"github.com/caisson-go/caisson/queue"
-	"github.com/caisson-go/caisson/schedule"
 )
 
 // Worker runs jobs. Make one with [New] and run it once.
 type Worker struct {
 	cfg          Config
-	limits       queue.Capabilities
 	kinds        *kinds
 	pools        []*pool
 	destinations *pools.Destinations
 	observer     Observer
 	store        *storeGate
 	together     idempotency.Transactional // set if claims and queues share a database
+	letters      dlq.Store                 // nil if dead letters only have a sink
 	heart        *heart
 	hold         *holder
 	runners      []*queueRunner
@@ -37,10 +35,14 @@ type Worker struct {
 	hardStop chan struct{}   // closed when handlers that have not returned are abandoned
 	attempts sync.WaitGroup
 	crew     crew
-	late     sync.WaitGroup // waits for abandoned handlers
+	// unsubscribed is closed when the stop has ended the subscriptions. Jobs are given back only then: a broker that pushes would hand them
+	// to this worker again, and count it.
+	unsubscribed chan struct{}
+	late         sync.WaitGroup // waits for abandoned handlers
 
-	mu    sync.Mutex
-	state state
+	mu      sync.Mutex
+	state   state
+	waiting error // why the broker lets nobody subscribe yet
 }
 
 type state uint8
@@ -62,14 +64,15 @@ func New(cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registered kinds: %w", err)
 	}
-	if err := settleKeys(cfg, kinds); err != nil {
+	if err := errors.Join(settleKeys(cfg, kinds), checkKinds(cfg, kinds)); err != nil {
 		return nil, fmt.Errorf("registered kinds: %w", err)
 	}
 	poolList, err := buildPools(kinds.all, cfg.Concurrency)
 	if err != nil {
 		return nil, fmt.Errorf("bulkheads: %w", err)
 	}
-	w := &Worker{cfg: cfg, limits: cfg.Broker.Capabilities(), kinds: kinds, pools: poolList, hardStop: make(chan struct{})}
+	w := &Worker{cfg: cfg, kinds: kinds, pools: poolList, hardStop: make(chan struct{}), unsubscribed: make(chan struct{})}
+	w.letters, _ = cfg.DeadLetters.(dlq.Store)
 	w.observer = guarded{next: Observers(cfg.Observer), logger: cfg.Logger}
 	w.store = newStoreGate(w.observe)
 	if cfg.Store != nil {
@@ -123,26 +126,6 @@ func (w *Worker) newDestinations() (*pools.Destinations, error) {
 // Destinations returns the worker's breakers and limits, to look at, to force or reset, and to change while it runs.
 func (w *Worker) Destinations() *pools.Destinations { return w.destinations }
 
-// settleKeys decides for each kind whether it takes claims.
-func settleKeys(cfg Config, kinds *kinds) error {
-	var errs []error
-	for _, k := range kinds.all {
-		k.keyed = cfg.Store != nil && k.config.Idempotency != None
-		if k.config.Idempotency == Keyed && cfg.Store == nil {
-			errs = append(errs, fmt.Errorf("kind %q: asks for idempotency keys but the worker has no store: set Config.Store or Idempotency: worker.None", k.name))
-		}
-		if k.keyed && k.config.MaxAge > cfg.Retention.Keys {
-			errs = append(errs, fmt.Errorf("kind %q: max age %s is above the key retention %s: a late redelivery could run twice", k.name, k.config.MaxAge, cfg.Retention.Keys))
-		}
-	}
-	for i, q := range cfg.Queues {
-		if q.DefaultKind != "" && kinds.find(q.DefaultKind, 0) == nil {
-			errs = append(errs, fmt.Errorf("queues[%d] %q: default kind %q is not registered", i, q.Name, q.DefaultKind))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // Run works until ctx is done, then stops: it ends receiving, gives back what has not started, lets running handlers finish for
 // Stop.Grace, cancels their contexts, and after Stop.Hard abandons those that have not returned. It returns nil after a clean stop, an
 // [*AbandonedError] naming abandoned jobs, or the error that made working impossible. Run may be called once.
@@ -167,7 +150,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return errors.Join(err, w.unsubscribe())
 	}
 
-	w.warnOfShortAges()
+	w.warn()
 	background := w.startBackground(stop, settling)
 	failed := make(chan error, len(w.runners))
 	var receivers sync.WaitGroup
@@ -189,7 +172,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		err = errors.Join(cause, err)
 	default:
 	}
-	return errors.Join(err, w.unsubscribe())
+	return err
 }
 
 // drain is the stop: see Run.
@@ -200,60 +183,35 @@ func (w *Worker) drain(receivers *sync.WaitGroup, endWork context.CancelCauseFun
 		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard+settleGrace, endSettling),
 	}
 	receivers.Wait()
+	err := w.unsubscribe()
+	close(w.unsubscribed)
 	w.attempts.Wait()
 	for _, t := range timers {
 		t.Stop()
 	}
 	w.crew.close()
 	if jobs := w.stuck.list(); len(jobs) > 0 {
-		return &AbandonedError{Jobs: jobs}
+		return errors.Join(err, &AbandonedError{Jobs: jobs})
 	}
 	w.crew.wg.Wait()
 	w.late.Wait()
-	return nil
+	return err
 }
 
 // settleGrace is how long after the hard stop settlements may still try to reach an unavailable store or broker.
 const settleGrace = 2 * time.Second
 
-// warnOfShortAges names kinds whose attempts take longer than they may: legal, but seldom meant.
-func (w *Worker) warnOfShortAges() {
-	for _, k := range w.kinds.all {
-		if span := schedule.Span(k.config.Backoff, k.config.MaxAttempts); span > k.config.MaxAge {
-			w.cfg.Logger.Warn("attempts may take longer than the max age: late ones expire instead", "kind", k.name, "attempts", k.config.MaxAttempts,
-				"span", span, "max_age", k.config.MaxAge)
-		}
-	}
-}
-
-func (w *Worker) subscribe(ctx context.Context) error {
-	weights := make([]int, len(w.cfg.Queues))
-	for i, q := range w.cfg.Queues {
-		weights[i] = q.Weight
-	}
-	for i, share := range shares(w.cfg.Concurrency, weights) {
-		q := w.cfg.Queues[i]
-		if err := w.cfg.Broker.CreateQueue(ctx, q.Name); err != nil {
-			return fmt.Errorf("queue %q: %w", q.Name, err)
-		}
-		sub, err := w.cfg.Broker.Subscribe(ctx, q.Name, queue.SubscribeConfig{Lease: w.cfg.Lease, Slots: share})
-		if err != nil {
-			return fmt.Errorf("subscribe to queue %q: %w", q.Name, err)
-		}
-		w.mu.Lock()
-		w.runners = append(w.runners, &queueRunner{w: w, cfg: q, slots: newSlots(share), sub: sub, jobs: make(chan *attempt, share)})
-		w.mu.Unlock()
-	}
-	return nil
-}
-
 func (w *Worker) unsubscribe() error {
-	var errs []error
-	for _, q := range w.runners {
-		if err := q.sub.Close(); err != nil {
-			errs = append(errs, fmt.Errorf("close subscription to %q: %w", q.cfg.Name, err))
-		}
+	errs := make([]error, len(w.runners))
+	var wg sync.WaitGroup
+	for i, q := range w.runners { // side by side: a broker that does not answer costs each its time
+		wg.Go(func() {
+			if err := q.sub.Close(); err != nil {
+				errs[i] = fmt.Errorf("close subscription to %q: %w", q.cfg.Name, err)
+			}
+		})
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
@@ -265,6 +223,7 @@ func (w *Worker) startBackground(stop, settling context.Context) *sync.WaitGroup
 	wg.Go(func() { w.cleanUp(stop) })
 	wg.Go(func() { w.store.watch(stop) })
 	wg.Go(func() { w.hold.run(stop) })
+	wg.Go(func() { w.inspect(stop) })
 	return &wg
 }
 
@@ -277,6 +236,9 @@ func (w *Worker) Ready() error {
 	}
 	if err := w.store.err(); err != nil {
 		return fmt.Errorf("idempotency store: %w", err)
+	}
+	if w.waiting != nil {
+		return w.waiting
 	}
 	if len(w.runners) < len(w.cfg.Queues) {
 		return errors.New("subscribing")
@@ -310,38 +272,6 @@ func (e *AbandonedError) Error() string {
 		names[i] = j.Kind + " " + j.ID
 	}
 	return "handlers that ignored the stop were abandoned: " + strings.Join(names, ", ")
-}
-
-// stuckJobs is the set of jobs whose handlers were abandoned and have not returned.
-type stuckJobs struct {
-	mu   sync.Mutex
-	jobs map[*Job]struct{}
-}
-
-func (s *stuckJobs) add(j *Job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.jobs == nil {
-		s.jobs = make(map[*Job]struct{})
-	}
-	s.jobs[j] = struct{}{}
-}
-
-func (s *stuckJobs) remove(j *Job) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.jobs, j)
-}
-
-func (s *stuckJobs) list() []*Job {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var list []*Job
-	for j := range s.jobs {
-		list = append(list, j)
-	}
-	sort.Slice(list, func(a, b int) bool { return list[a].ID < list[b].ID })
-	return list
 }
 
 func defaultOwner() string {

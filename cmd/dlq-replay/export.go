@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
 )
 
 func (t *tool) exportCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func (t *tool) exportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write entries with their payloads as JSON lines",
 		Long: `Writes the selected entries, newest first, one JSON object a line: what show --json prints, with the payload as base64, byte for byte.
-Entries stay as they are. --output takes its name only when it is complete.`,
+Entries stay as they are. From the broker's own queues it writes at most the first 10,000, and exits with 4 if there are more. --output takes its name only when it is complete.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter(time.Now())
@@ -38,48 +39,46 @@ Entries stay as they are. --output takes its name only when it is complete.`,
 }
 
 func (t *tool) export(cmd *cobra.Command, f dlq.Filter, output string) (err error) {
-	s, err := t.open(cmd)
+	s, err := t.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	n := 0
+	record, err := s.begin(cmd.Context(), newID("export"), "export", f, 0)
+	if err != nil {
+		return err
+	}
+	n, rest := 0, ""
+	defer func() { err = record.end(cmd.Context(), dlq.AuditCounts{Done: n}, err) }()
 	write := func(w io.Writer) error {
-		n, err = exportTo(cmd.Context(), s.DeadLetters, f, w)
+		n, rest, err = exportTo(cmd.Context(), s.letters, f, w)
 		return err
 	}
 	if output == "" {
-		return write(t.io.Out)
+		err = write(t.io.Out)
+	} else if err = writeFile(output, write); err == nil {
+		fmt.Fprintf(t.io.Err, "exported %d entries to %s\n", n, output)
 	}
-	if err := writeFile(output, write); err != nil {
-		return err
+	if err == nil && rest != "" {
+		return cli.Fail(cli.Partial, errors.New(rest))
 	}
-	fmt.Fprintf(t.io.Err, "exported %d entries to %s\n", n, output)
-	return nil
+	return err
 }
 
-// exportTo writes matching entries and returns how many. One that is deleted in the meantime is left out.
-func exportTo(ctx context.Context, store dlq.Store, f dlq.Filter, w io.Writer) (int, error) {
+// exportTo writes matching entries. It returns how many, and what was left out.
+func exportTo(ctx context.Context, from letters, f dlq.Filter, w io.Writer) (n int, rest string, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
-	n := 0
-	_, err := eachEntry(ctx, store, f, "", 0, func(e dlq.Entry) error {
-		e, err := store.Get(ctx, e.ID)
-		if errors.Is(err, dlq.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	rest, err = from.each(ctx, f, func(e dlq.Entry) error {
 		n++
 		return cli.JSON(out, recordOf(e))
 	})
 	if err != nil {
-		return n, err
+		return n, "", err
 	}
 	if err := out.Flush(); err != nil {
-		return n, fmt.Errorf("write export: %w", err)
+		return n, "", fmt.Errorf("write export: %w", err)
 	}
-	return n, nil
+	return n, rest, nil
 }
 
 // writeFile gives the file its name only when write has succeeded and the bytes are on the disk.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,21 +17,23 @@ import (
 
 // filterFlags select entries. All commands that take many entries share them.
 type filterFlags struct {
-	ids, states                                         []string
-	queue, kind, destination, cause, fingerprint, since string
-	until, text                                         string
-	all                                                 bool
+	ids, states, jsonPaths                                   []string
+	job, queue, kind, destination, cause, fingerprint, since string
+	until, text                                              string
+	all                                                      bool
 
 	given *pflag.FlagSet
 }
 
 // selecting are the flags that make a filter.
-var selecting = []string{"id", "state", "queue", "kind", "destination", "cause", "fingerprint", "since", "until", "text"}
+var selecting = []string{"id", "job", "state", "json-path", "queue", "kind", "destination", "cause", "fingerprint", "since", "until", "text"}
 
 func (f *filterFlags) register(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.given = flags
-	flags.StringSliceVar(&f.ids, "id", nil, "these entry `ids`; several with commas or several flags")
+	flags.StringArrayVar(&f.ids, "id", nil, "these entry `ids`; several with commas, in lines, or with several flags")
+	flags.StringVar(&f.job, "job", "", "all runs of the job with this `id`; with --state all also those that were replayed or purged")
+	flags.StringArrayVar(&f.jsonPaths, "json-path", nil, "entries whose JSON payload has this value, like `'$.customer.id=42'`; $.a.b, $[0], $.items[*].sku; several must all match")
 	flags.StringSliceVar(&f.states, "state", nil, "entries in these `states`: "+join(dlq.States())+", or all (default dead)")
 	flags.StringVar(&f.queue, "queue", "", "entries of this `queue`")
 	flags.StringVar(&f.kind, "kind", "", "entries of this `kind`")
@@ -50,10 +53,17 @@ func (f *filterFlags) registerAll(cmd *cobra.Command) {
 // filter returns what the flags select.
 func (f *filterFlags) filter(now time.Time) (dlq.Filter, error) {
 	out := dlq.Filter{
-		IDs: f.ids, Queue: f.queue, Kind: f.kind, Destination: f.destination, Fingerprint: f.fingerprint,
+		Job: f.job, Queue: f.queue, Kind: f.kind, Destination: f.destination, Fingerprint: f.fingerprint,
 		Cause: dlq.Cause(f.cause), Text: f.text,
 	}
 	errs := f.empty(selecting...)
+	for _, text := range f.ids {
+		ids, err := split(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--id %q: %w", text, err))
+		}
+		out.IDs = append(out.IDs, ids...)
+	}
 	for _, s := range f.states {
 		switch state := dlq.State(s); {
 		case s == "": // empty has said so
@@ -67,6 +77,16 @@ func (f *filterFlags) filter(now time.Time) (dlq.Filter, error) {
 	}
 	if f.cause != "" && !slices.Contains(dlq.Causes(), out.Cause) {
 		errs = append(errs, fmt.Errorf("--cause %q: use one of %s", f.cause, join(dlq.Causes())))
+	}
+	for _, text := range f.jsonPaths {
+		if text == "" {
+			continue // empty has said so
+		}
+		m, err := dlq.ParseJSONMatch(text)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--json-path %q: %w", text, err))
+		}
+		out.JSON = append(out.JSON, m)
 	}
 	var err error
 	if f.since != "" {
@@ -85,7 +105,33 @@ func (f *filterFlags) filter(now time.Time) (dlq.Filter, error) {
 	if err := errors.Join(errs...); err != nil {
 		return out, cli.Fail(cli.Usage, err)
 	}
+	if err := out.Validate(); err != nil {
+		return out, cli.Fail(cli.Usage, err)
+	}
 	return out, nil
+}
+
+// split reads ids with commas between them, quoted as in CSV where they have commas themselves, in one line or in many.
+func split(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil // empty has said so
+	}
+	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff")))
+	r.FieldsPerRecord = -1
+	lines, err := r.ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("%w: an id with a comma or a quote in it is written in quotes, \"a\"\"b\" for a\"b", err)
+	}
+	ids := slices.Concat(lines...)
+	for i, id := range ids {
+		if ids[i] = strings.TrimSpace(id); ids[i] == "" {
+			return nil, errors.New("an id in it is empty")
+		}
+	}
+	if len(ids) == 0 {
+		return nil, errors.New("has no id in it")
+	}
+	return ids, nil
 }
 
 // empty refuses flags that were given without a value, as a variable that is not set leaves them in a script: they would select
@@ -110,7 +156,7 @@ func (f *filterFlags) chosen(now time.Time) (dlq.Filter, error) {
 	if err != nil {
 		return out, err
 	}
-	narrow := len(f.ids) > 0 || f.queue+f.kind+f.destination+f.cause+f.fingerprint+f.since+f.until+f.text != ""
+	narrow := len(f.ids)+len(f.jsonPaths) > 0 || f.job+f.queue+f.kind+f.destination+f.cause+f.fingerprint+f.since+f.until+f.text != ""
 	switch {
 	case !narrow && !f.all:
 		return out, cli.Refuse("nothing was selected: give a filter such as --id, --kind or --fingerprint, or --all")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
 )
 
 func (t *tool) groupsCommand() *cobra.Command {
@@ -34,21 +35,24 @@ ids and addresses have one fingerprint: pass it to --fingerprint of the other co
 // groupList is the JSON form of the groups.
 type groupList struct {
 	Groups []dlq.Group `json:"groups"`
+	// Sample is there where only some could be looked at.
+	Sample *sample `json:"sample,omitempty"`
 }
 
 func (t *tool) groups(cmd *cobra.Command, f dlq.Filter) (err error) {
-	s, err := t.open(cmd)
+	s, err := t.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	groups, err := s.DeadLetters.Groups(cmd.Context(), f)
+	list, err := s.letters.groups(cmd.Context(), f)
 	if err != nil {
 		return err
 	}
 	if t.settings.JSON {
-		return cli.JSON(t.io.Out, groupList{append([]dlq.Group{}, groups...)})
+		return cli.JSON(t.io.Out, list)
 	}
+	groups := list.Groups
 	rows := make([][]string, len(groups))
 	for i, g := range groups {
 		rows[i] = []string{
@@ -56,5 +60,7 @@ func (t *tool) groups(cmd *cobra.Command, f dlq.Filter) (err error) {
 			cli.Cut(headline(g.Sample), 60),
 		}
 	}
-	return cli.Table(t.io.Out, []string{"COUNT", "KIND", "DESTINATION", "CAUSE", "FINGERPRINT", "FIRST", "LAST", "SAMPLE"}, rows)
+	err = cli.Table(t.io.Out, []string{"COUNT", "KIND", "DESTINATION", "CAUSE", "FINGERPRINT", "FIRST", "LAST", "SAMPLE"}, rows)
+	t.noteSample(list.Sample)
+	return err
 }

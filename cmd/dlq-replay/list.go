@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
 )
 
 // pageSize is how many entries are read from the store at once.
@@ -24,7 +24,7 @@ func (t *tool) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List entries, newest first",
 		Long: `Lists entries, newest first, without their payloads. Where there are more than --limit, the cursor of the next page is printed on
-standard error, and is "next" in JSON: pass it to --after.`,
+standard error, and is "next" in JSON: pass it to --after. From the broker's own queues it lists a sample, in their order.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter(time.Now())
@@ -48,21 +48,19 @@ type entryList struct {
 	Entries []dlq.Entry `json:"entries"`
 	// Next is the cursor of the next page, "" on the last.
 	Next string `json:"next"`
+	// Sample is there where only some could be looked at.
+	Sample *sample `json:"sample,omitempty"`
 }
 
 func (t *tool) list(cmd *cobra.Command, f dlq.Filter, after string, limit int) (err error) {
-	s, err := t.open(cmd)
+	s, err := t.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	page := entryList{Entries: []dlq.Entry{}}
-	page.Next, err = eachEntry(cmd.Context(), s.DeadLetters, f, after, limit, func(e dlq.Entry) error {
-		page.Entries = append(page.Entries, e)
-		return nil
-	})
+	page, err := s.letters.list(cmd.Context(), f, after, limit)
 	if err != nil {
-		return err
+		return placed(err)
 	}
 	if t.settings.JSON {
 		return cli.JSON(t.io.Out, page)
@@ -78,29 +76,21 @@ func (t *tool) list(cmd *cobra.Command, f dlq.Filter, after string, limit int) (
 	if err == nil && page.Next != "" {
 		fmt.Fprintf(t.io.Err, "there are more: --after %s\n", page.Next)
 	}
+	t.noteSample(page.Sample)
 	return err
 }
 
-// eachEntry visits matching entries, without their messages, at most limit of them (0 for all), and returns the next page's cursor.
-func eachEntry(ctx context.Context, store dlq.Store, f dlq.Filter, after string, limit int, visit func(dlq.Entry) error) (string, error) {
-	for seen := 0; ; {
-		size := pageSize
-		if limit > 0 {
-			size = min(size, limit-seen)
-		}
-		entries, next, err := store.List(ctx, f, after, size)
-		if err != nil {
-			return "", err
-		}
-		for _, e := range entries {
-			if err := visit(e); err != nil {
-				return "", err
-			}
-		}
-		seen += len(entries)
-		if next == "" || seen == limit {
-			return next, nil
-		}
-		after = next
+// placed makes a page that goes on from nowhere a mistake of the command line.
+func placed(err error) error {
+	if errors.Is(err, dlq.ErrCursor) {
+		return cli.Fail(cli.Usage, fmt.Errorf("--after: %w: give what the page before has printed", err))
+	}
+	return err
+}
+
+// noteSample says that there is more than was looked at.
+func (t *tool) noteSample(s *sample) {
+	if s != nil && !s.Complete {
+		fmt.Fprintf(t.io.Err, "a sample: the first %d dead letters in the broker were looked at, there are more\n", s.Looked)
 	}
 }

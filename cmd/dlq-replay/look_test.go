@@ -45,6 +45,9 @@ func TestFilters(t *testing.T) {
 		{[]string{"--state", "purged"}, "c.0"},
 		{[]string{"--state", "purged,dead", "--queue", "hooks"}, "c.0"},
 		{[]string{"--id", "a.0,c.0"}, "a.0"},
+		{[]string{"--id", "a.0\nb.0\n"}, "b.0 a.0"}, // what "$(cat ids)" gives
+		{[]string{"--id", "b.0", "--id", `"a.0",nobody`}, "b.0 a.0"},
+		{[]string{"--id", "\ufeffa.0, b.0\r\n"}, "b.0 a.0"},
 		{[]string{"--queue", "mail"}, "b.0 a.0"},
 		{[]string{"--kind", "webhook.deliver"}, ""},
 		{[]string{"--destination", "shop"}, "b.0 a.0"},
@@ -106,7 +109,7 @@ func TestShow(t *testing.T) {
 	}{
 		{"a.0", []string{
 			"job            a, run 0", "attempts       2, of which 1 are known", "  1  2031-05-01T12:00:00Z  1s  status 500", "headers\n  caisson: {",
-			"payload, 14 bytes\n  {\"to\":\"<ann>\"}\n",
+			"payload, 14 bytes of JSON, laid out for reading\n  {\n    \"to\": \"<ann>\"\n  }\n",
 		}},
 		{"b.0", []string{"payload, 256 bytes\n00000000  00 01 02", "  status 503 after 7 ms\\x1b[2J\n  wiped"}},
 		{"c.0", []string{"key            key-c", "payload, 0 bytes\n", "cause          rejected"}},
@@ -270,6 +273,11 @@ func TestRefusedCommandLines(t *testing.T) {
 		"replay endless rate":   {[]string{"replay", "--all", "--yes", "--rate", "Inf"}, "--rate"},
 		"purge of no id":        {[]string{"purge", "--yes", "--kind", "email.send", "--id", ""}, "--id"},
 		"purge of half an id":   {[]string{"purge", "--yes", "--id", "a.0,"}, "--id"},
+		"purge of a blank line": {[]string{"purge", "--yes", "--id", "\n"}, "--id"},
+		"half a quote":          {[]string{"list", "--id", `a"b.0`}, "is written in quotes"},
+		"page from nowhere":     {[]string{"list", "--after", "here"}, `--after: "here" is no cursor`},
+		"records from nowhere":  {[]string{"audit", "--after", "-"}, `--after: "-" is no cursor`},
+		"purge until no time":   {[]string{"purge", "--yes", "--until", "0001-01-01T00:00:00Z"}, "--until"},
 		"purge of no kind":      {[]string{"purge", "--yes", "--kind", "", "--queue", "default"}, "--kind"},
 		"list of no state":      {[]string{"list", "--state", ""}, "--state"},
 		"replay to no queue":    {[]string{"replay", "--all", "--yes", "--to", ""}, "--to"},

@@ -23,7 +23,13 @@ import (
 const envProgram = "DLQ_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envProgram) != "" {
+	switch os.Getenv(envProgram) {
+	case "":
+	case "broker":
+		cli.Main(func(ctx context.Context) cli.Code {
+			return (&tool{io: cli.System(), openStack: brokerStack}).run(ctx, os.Args[1:])
+		})
+	default:
 		main()
 	}
 	goleak.VerifyTestMain(m)
@@ -63,7 +69,7 @@ func open(t *testing.T, path string) *stack.Stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stack.Open(t.Context(), cfg, stack.Create)
+	s, err := stack.Open(t.Context(), cfg, stack.Create, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +116,7 @@ func seed(t *testing.T, s *stack.Stack, entries ...dlq.Entry) {
 		if err := s.Broker.CreateQueue(t.Context(), e.Queue); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(s.DeadLetters.Put(t.Context(), []dlq.Entry{e})...); err != nil {
+		if err := errors.Join(s.Letters.Put(t.Context(), []dlq.Entry{e})...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -134,7 +140,7 @@ func three(t *testing.T) string {
 // eventually waits until done says so.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience())
 	for !done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
@@ -182,4 +188,12 @@ func ids(n int, prefix string) []string {
 		out[i] = fmt.Sprintf("%s%04d", prefix, i)
 	}
 	return out
+}
+
+// patience is how long a test waits for what must come.
+func patience() time.Duration {
+	if soak() {
+		return 10 * time.Minute
+	}
+	return time.Minute
 }

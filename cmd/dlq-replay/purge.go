@@ -8,7 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/brokerdlq"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
 )
 
 func (t *tool) purgeCommand() *cobra.Command {
@@ -18,7 +20,8 @@ func (t *tool) purgeCommand() *cobra.Command {
 		Use:   "purge",
 		Short: "Give entries up for good: their payloads are deleted",
 		Long: `Marks the selected entries as purged and deletes their payloads and headers, for good. The rest of each entry stays until its retention
-is over, so that a late redelivery cannot bring the job back. Entries that a replay is just publishing are passed over.`,
+is over, so that a late redelivery cannot bring the job back. Entries that a replay is just publishing are passed over. In the broker's own
+queues nothing stays of them.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.chosen(time.Now())
@@ -41,33 +44,51 @@ type purgeResult struct {
 	// Matched entries were there before, Purged ones have lost their messages.
 	Matched int `json:"matched"`
 	Purged  int `json:"purged"`
+	// Pass and Sample are there for the broker's own queues.
+	*brokerdlq.Pass
+	Sample *sample `json:"sample,omitempty"`
 }
 
 func (t *tool) purge(cmd *cobra.Command, f dlq.Filter, yes, dryRun bool) (err error) {
-	s, err := t.open(cmd)
+	s, err := t.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	result := purgeResult{DryRun: dryRun}
-	if result.Matched, err = s.DeadLetters.Count(cmd.Context(), f); err != nil {
+	ctx := cmd.Context()
+	what, until, err := s.letters.scope(ctx, f)
+	if err != nil {
 		return err
 	}
-	if result.Matched > 0 && !dryRun {
-		if err := t.confirm(cmd.Context(), yes, fmt.Sprintf("Purge %d entries? Their payloads are deleted for good.", result.Matched)); err != nil {
+	if what != "" && !dryRun {
+		if err := t.confirm(ctx, yes, "Purge "+what+"? Their payloads are deleted for good."); err != nil {
 			return err
 		}
-		if result.Purged, err = s.DeadLetters.Purge(cmd.Context(), f); err != nil {
-			return err
-		}
+	}
+	result, err := s.letters.purge(ctx, f, until, dryRun)
+	if err := t.printPurge(result); err != nil {
+		return err
 	}
 	switch {
-	case t.settings.JSON:
-		return cli.JSON(t.io.Out, result)
-	case dryRun:
-		fmt.Fprintf(t.io.Out, "would purge %d entries\n", result.Matched)
-	default:
-		fmt.Fprintf(t.io.Out, "purged %d entries\n", result.Purged)
+	case err != nil && ctx.Err() != nil:
+		return cli.Fail(cli.Interrupted, fmt.Errorf("interrupted: %d entries were purged", result.Purged))
+	case err != nil && result.Purged > 0:
+		return cli.Fail(cli.Partial, err)
 	}
-	return nil
+	return err
 }
+
+func (t *tool) printPurge(r purgeResult) error {
+	if t.settings.JSON {
+		return cli.JSON(t.io.Out, r)
+	}
+	text := "purged " + entriesText(r.Purged)
+	if r.DryRun {
+		text = "would purge " + entriesText(r.Matched)
+		t.noteSample(r.Sample)
+	}
+	_, err := fmt.Fprintln(t.io.Out, text)
+	return err
+}
+
+func entriesText(n int) string { return fmt.Sprintf("%d entries", n) }

@@ -29,6 +29,13 @@ func many(t *testing.T, n int) (string, *stack.Stack) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "q.db")
 	s := open(t, path)
+	manyIn(t, s, n)
+	return path, s
+}
+
+// manyIn seeds a stack as many does.
+func manyIn(t *testing.T, s *stack.Stack, n int) {
+	t.Helper()
 	if err := s.Broker.CreateQueue(t.Context(), "q"); err != nil {
 		t.Fatal(err)
 	}
@@ -36,15 +43,14 @@ func many(t *testing.T, n int) (string, *stack.Stack) {
 	for i, id := range ids(n, "job") {
 		entries[i] = letter(t, id, "q", "work", []byte(id+strings.Repeat(".", 4<<10)), nil)
 	}
-	if err := errors.Join(s.DeadLetters.Put(t.Context(), entries)...); err != nil {
+	if err := errors.Join(s.Letters.Put(t.Context(), entries)...); err != nil {
 		t.Fatal(err)
 	}
-	return path, s
 }
 
 func count(t *testing.T, s *stack.Stack, state dlq.State) int {
 	t.Helper()
-	n, err := s.DeadLetters.Count(t.Context(), dlq.Filter{States: []dlq.State{state}})
+	n, err := s.Letters.Count(t.Context(), dlq.Filter{States: []dlq.State{state}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +79,7 @@ func lost(t *testing.T, s *stack.Stack, n int) (missing []string, doubled int) {
 	t.Helper()
 	found := published(t, s)
 	for _, id := range ids(n, "job") {
-		e, err := s.DeadLetters.Get(t.Context(), dlq.EntryID(id, 0))
+		e, err := s.Letters.Get(t.Context(), dlq.EntryID(id, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,20 +94,25 @@ func lost(t *testing.T, s *stack.Stack, n int) (missing []string, doubled int) {
 }
 
 // spawn starts the tool as a process of its own.
-func spawn(t *testing.T, args ...string) (*exec.Cmd, *strings.Builder) {
+func spawn(t *testing.T, args ...string) (*exec.Cmd, *screen) {
+	t.Helper()
+	return spawnAs(t, "1", args...)
+}
+
+func spawnAs(t *testing.T, program string, args ...string) (*exec.Cmd, *screen) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var errs strings.Builder
+	errs := &screen{}
 	cmd := exec.CommandContext(t.Context(), exe, args...)
-	cmd.Env = []string{envProgram + "=1"}
-	cmd.Stderr = &errs
+	cmd.Env = []string{envProgram + "=" + program}
+	cmd.Stderr = errs
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	return cmd, &errs
+	return cmd, errs
 }
 
 // Field case G4 (a): killed in the middle, the tool has lost nothing and doubled at most one batch.
@@ -227,8 +238,9 @@ func TestDryRunChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := replayResult{
-		Report: dlq.Report{ID: result.ID, DryRun: true, Matched: 2, Replayed: 2},
-		Queues: map[string]int{"mail": 2}, Destinations: map[string]int{"shop": 2},
+		Report: dlq.Report{
+			ID: result.ID, DryRun: true, Matched: 2, Replayed: 2, Queues: map[string]int{"mail": 2}, Destinations: map[string]int{"shop": 2},
+		},
 	}
 	if diff := cmp.Diff(want, result); diff != "" {
 		t.Errorf("--json (-want +got):\n%s", diff)
@@ -238,18 +250,18 @@ func TestDryRunChangesNothing(t *testing.T) {
 	}
 }
 
-// What is no job cannot be replayed: it stays, with the reason, and the others go.
+// What cannot be read as a job cannot be replayed: it stays, with the reason, and the others go.
 func TestRefusedEntriesStay(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "q.db")
 	s := open(t, path)
-	foreign := letter(t, "foreign", "q", "work", []byte("x"), func(e *dlq.Entry) { e.Message = queue.Message{Body: []byte("x")} })
-	seed(t, s, letter(t, "good", "q", "work", []byte("y"), nil), foreign)
+	broken := letter(t, "broken", "q", "work", []byte("x"), func(e *dlq.Entry) { e.Message.Headers[queue.HeaderEnvelope] = "{" })
+	seed(t, s, letter(t, "good", "q", "work", []byte("y"), nil), broken)
 	r := call(t, "replay", "--all", "--yes", "--db", path)
-	if r.code != cli.Partial || !strings.Contains(r.err, "foreign.0: not a job") || r.out != "replayed 1 of 2, 1 refused\n" {
+	if r.code != cli.Partial || !strings.Contains(r.err, "broken.0: the envelope cannot be read") || r.out != "replayed 1 of 2, 1 refused\n" {
 		t.Errorf("code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if diff := cmp.Diff([]string{"foreign.0"}, listed(t, path)); diff != "" {
+	if diff := cmp.Diff([]string{"broken.0"}, listed(t, path)); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 	if r := call(t, "replay", "--all", "--yes", "--db", path); r.code != cli.Failure {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
 )
 
 // shownPayload is the most bytes of a payload that show prints.
@@ -26,7 +29,8 @@ func (t *tool) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show one entry: why it died, every attempt, its headers and payload",
-		Long: `Shows one entry: why it died, every known attempt, its headers and its payload, as text or, where it is binary, as a hex dump. A long
+		Long: `Shows one entry: why it died, every known attempt, its headers, the other runs of its job, what became of its next run or what a replay
+would do with it, and its payload: JSON is laid out for reading, other text stands as it is, and what is binary as a hex dump. A long
 payload is cut; --payload-only writes all of it to standard output, byte for byte.`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return t.show(cmd, args[0], payloadOnly) },
@@ -39,12 +43,12 @@ func (t *tool) show(cmd *cobra.Command, id string, payloadOnly bool) (err error)
 	if payloadOnly && t.settings.JSON {
 		return cli.Refuse("--payload-only and --json exclude each other: JSON has the payload as payload_base64")
 	}
-	s, err := t.open(cmd)
+	s, err := t.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	e, err := s.DeadLetters.Get(cmd.Context(), id)
+	e, err := s.letters.get(cmd.Context(), id)
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		return fmt.Errorf("%w: list --state all shows the ids, which end in the run, like %s", err, withRun(id))
@@ -53,15 +57,23 @@ func (t *tool) show(cmd *cobra.Command, id string, payloadOnly bool) (err error)
 	case payloadOnly:
 		_, err := t.io.Out.Write(e.Message.Body)
 		return err
-	case t.settings.JSON:
-		return cli.JSON(t.io.Out, recordOf(e))
 	}
-	_, err = io.WriteString(t.io.Out, describe(e))
+	runs, err := s.livesOf(cmd.Context(), e)
+	if err != nil {
+		return err
+	}
+	if t.settings.JSON {
+		return cli.JSON(t.io.Out, struct {
+			record
+			*lives
+		}{recordOf(e), runs})
+	}
+	_, err = io.WriteString(t.io.Out, describe(e, runs))
 	return err
 }
 
 // describe returns an entry as people read it.
-func describe(e dlq.Entry) string {
+func describe(e dlq.Entry, runs *lives) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {
@@ -71,6 +83,8 @@ func describe(e dlq.Entry) string {
 	line("id", e.ID)
 	line("job", fmt.Sprintf("%s, run %d", e.Job, e.Run))
 	line("state", fmt.Sprintf("%s since %s", e.State, cli.Time(e.ChangedAt)))
+	line("closed by", e.ClosedBy)
+	line("next run", runs.Next.String())
 	line("queue", e.Queue)
 	line("kind", e.Kind)
 	line("key", e.Key)
@@ -93,6 +107,7 @@ func describe(e dlq.Entry) string {
 	for _, name := range slices.Sorted(maps.Keys(e.Message.Headers)) {
 		fmt.Fprintf(&b, "  %s: %s\n", cli.OneLine(name), cli.OneLine(e.Message.Headers[name]))
 	}
+	b.WriteString(runs.String())
 	b.WriteString("\n" + describePayload(e))
 	return b.String()
 }
@@ -102,8 +117,10 @@ func describePayload(e dlq.Entry) string {
 	if e.State == dlq.Purged {
 		return "payload: gone, since the entry was purged\n"
 	}
-	shown, note := body, ""
-	if len(body) > shownPayload {
+	shown, note, kind := body, "", ""
+	if laidOut, ok := layOut(body); ok {
+		shown, kind = laidOut, " of JSON, laid out for reading"
+	} else if len(body) > shownPayload {
 		shown, note = body[:shownPayload], fmt.Sprintf("  ... cut here; all of it: dlq-replay show %s --payload-only\n", cli.OneLine(e.ID))
 		for len(shown) > shownPayload-utf8.UTFMax && !utf8.Valid(shown) {
 			shown = shown[:len(shown)-1] // not in the middle of a letter
@@ -116,7 +133,20 @@ func describePayload(e dlq.Entry) string {
 	if len(body) == 0 {
 		text = ""
 	}
-	return fmt.Sprintf("payload, %d bytes\n%s%s", len(body), text, note)
+	return fmt.Sprintf("payload, %d bytes%s\n%s%s", len(body), kind, text, note)
+}
+
+// layOut indents JSON objects and arrays that are short enough to be shown whole. Numbers and strings stay as they are written.
+func layOut(body []byte) ([]byte, bool) {
+	trimmed := bytes.TrimSpace(body)
+	if len(body) > shownPayload || len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' || !readable(trimmed) {
+		return nil, false
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, trimmed, "", "  "); err != nil || b.Len() > 4*shownPayload {
+		return nil, false
+	}
+	return b.Bytes(), true
 }
 
 // readable reports whether data is text that is shown as it is.

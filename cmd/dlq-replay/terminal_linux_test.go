@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -36,6 +38,11 @@ func terminal(t *testing.T) (person, program *os.File) {
 // onTerminal runs a command on a terminal where a person answers a question, and returns the exit code and what was on the screen.
 func onTerminal(t *testing.T, answer string, args ...string) (cli.Code, string) {
 	t.Helper()
+	return answering(t, func() string { return answer }, args...)
+}
+
+func answering(t *testing.T, answer func() string, args ...string) (cli.Code, string) {
+	t.Helper()
 	person, program := terminal(t)
 	var screen strings.Builder
 	var reading sync.WaitGroup
@@ -47,7 +54,7 @@ func onTerminal(t *testing.T, answer string, args ...string) (cli.Code, string) 
 			screen.Write(buf[:n])
 			if !answered && strings.Contains(screen.String(), "[y/N]") {
 				answered = true
-				if _, err := person.WriteString(answer); err != nil {
+				if _, err := person.WriteString(answer()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -85,5 +92,53 @@ func TestAsksOnATerminal(t *testing.T) {
 	code, screen = onTerminal(t, "y\n", "purge", "--all", "--state", "replayed", "--db", path)
 	if code != cli.OK || count(t, s, dlq.Purged) != 5 {
 		t.Errorf("purge: code %d\n%s", code, screen)
+	}
+}
+
+// What dies while a purge waits for its answer was not part of the question.
+func TestPurgeTakesWhatItAskedAbout(t *testing.T) {
+	t.Parallel()
+	path, s := many(t, 2)
+	code, screen := answering(t, func() string {
+		seed(t, s, letter(t, "later", "q", "work", []byte("n"), nil))
+		return "y\n"
+	}, "purge", "--all", "--db", path)
+	if code != cli.OK || !strings.Contains(screen, "Purge 2 entries?") {
+		t.Errorf("code %d\n%s", code, screen)
+	}
+	if purged, dead := count(t, s, dlq.Purged), count(t, s, dlq.Dead); purged != 2 || dead != 1 {
+		t.Errorf("%d purged, %d dead; want 2 and the one that came later", purged, dead)
+	}
+}
+
+// On a terminal watch draws its table anew.
+func TestWatchRedrawsOnATerminal(t *testing.T) {
+	t.Parallel()
+	path, s := many(t, 2)
+	person, program := terminal(t)
+	seen := &screen{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer func() { _ = person.Close() }()
+		_, _ = io.Copy(seen, person) // ends when the program's side is closed
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan cli.Code, 1)
+	go func() {
+		done <- run(ctx, []string{"watch", "--interval", "100ms", "--db", path}, cli.IO{In: strings.NewReader(""), Out: program, Err: program})
+	}()
+	eventually(t, "the table is drawn", func() bool { return strings.Contains(seen.String(), "2 entries in 1 groups, +0 since") })
+	seed(t, s, letter(t, "more", "q", "work", []byte("n"), nil))
+	eventually(t, "it is drawn anew", func() bool { return strings.Contains(seen.String(), "3 entries in 1 groups, +1 since") })
+	cancel()
+	if code := <-done; code != cli.OK {
+		t.Errorf("code %d", code)
+	}
+	if err := program.Close(); err != nil {
+		t.Error(err)
+	}
+	reading.Wait()
+	if text := seen.String(); strings.Count(text, clearAll) != 1 || strings.Count(text, cursorHome) < 2 {
+		t.Errorf("screen: %q", text)
 	}
 }

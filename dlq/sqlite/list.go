@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/internal/cursor"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 )
 
@@ -19,11 +20,11 @@ func (s *Store) List(ctx context.Context, f dlq.Filter, after string, limit int)
 		return nil, "", err
 	}
 	if after != "" {
-		c, err := parseCursor(after)
+		c, err := cursor.Parse(after)
 		if err != nil {
 			return nil, "", err
 		}
-		w.add("(d.stored_at, d.seq) < (?, ?)", c.storedAt, c.seq)
+		w.add("(d.stored_at, d.seq) < (?, ?)", c.Micro, c.Seq)
 	}
 	query := `SELECT ` + entryColumns + ` FROM caisson_dead_letters d` + w.sql() + ` ORDER BY d.stored_at DESC, d.seq DESC LIMIT ?`
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error {

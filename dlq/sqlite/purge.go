@@ -26,8 +26,15 @@ WHERE seq IN (SELECT d.seq FROM caisson_dead_letters d` + w.sql() + ` AND ` + un
 	})
 }
 
-// Expire deletes entries that have not changed for retention, in steps.
+// Expire deletes entries that have not changed for retention, in steps, and audit records past theirs.
 func (s *Store) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
+	err := s.file.Write(ctx, false, func(tx *sqlitefile.Tx) error {
+		_, err := tx.Exec(expireAudit, time.Now().Add(-dlq.AuditRetention).UnixMicro())
+		return err
+	})
+	if err != nil {
+		return 0, unavailable(err)
+	}
 	return s.inSteps(ctx, false, max(0, limit), func(tx *sqlitefile.Tx, limit int) ([]int64, error) {
 		now := time.Now()
 		return seqs(tx, expireEntries, now.Add(-retention).UnixMicro(), now.UnixMicro(), limit)

@@ -107,7 +107,7 @@ func resolve(tx *sqlitefile.Tx, owner string, r dlq.Resolution, now time.Time) (
 	case r.To == state:
 		_, err = tx.Exec(freeEntry, seq)
 	case r.To == dlq.Replayed && state == dlq.Dead:
-		_, err = tx.Exec(moveEntry, string(dlq.Replayed), now.UnixMicro(), seq)
+		_, err = tx.Exec(closeEntry, now.UnixMicro(), seq)
 	case r.To == "" && state == dlq.Held:
 		err = remove(tx, seq)
 	default:

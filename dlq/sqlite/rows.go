@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/internal/cursor"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 )
 
@@ -36,11 +37,11 @@ func insert(tx *sqlitefile.Tx, e dlq.Entry) (bool, error) {
 	}
 	res, err := tx.Exec(insertEntry, e.ID, e.Job, e.Run, string(e.State), e.Queue, e.Kind, e.Key, e.Destination, string(e.Cause),
 		e.Fingerprint, e.AttemptCount, micros(e.EnqueuedAt), micros(e.FirstFailedAt), micros(e.LastFailedAt), e.StoredAt.UnixMicro(),
-		e.ChangedAt.UnixMicro(), len(e.Message.Body), e.Error, attempts)
+		e.ChangedAt.UnixMicro(), len(e.Message.Body), e.Error, attempts, e.Group)
 	if err != nil || res.Changed == 0 {
 		return false, err
 	}
-	_, err = tx.Exec(insertMessage, res.LastID, e.Message.Body, encodeHeaders(e.Message.Headers))
+	_, err = tx.Exec(insertMessage, res.LastID, e.Message.Body, dlq.EncodeHeaders(e.Message.Headers))
 	return true, err
 }
 
@@ -59,7 +60,7 @@ type stored struct {
 	seq int64
 }
 
-func (s stored) cursor() cursor { return cursor{s.StoredAt.UnixMicro(), s.seq} }
+func (s stored) cursor() cursor.Cursor { return cursor.At(s.StoredAt, s.seq) }
 
 // selectEntries runs a query for entryColumns.
 func selectEntries(tx *sqlitefile.Tx, query string, args ...any) ([]stored, error) {
@@ -86,7 +87,7 @@ func scanEntry(rows *sqlitefile.Rows, more ...any) (s stored, err error) {
 	var attempts sql.NullString
 	columns := []any{
 		&s.seq, &s.ID, &s.Job, &s.Run, &state, &s.Queue, &s.Kind, &s.Key, &s.Destination, &cause, &s.Fingerprint, &s.AttemptCount,
-		&enqueued, &first, &last, &storedAt, &changed, &s.Error, &attempts,
+		&enqueued, &first, &last, &storedAt, &changed, &s.Error, &attempts, &s.Group, &s.ClosedBy,
 	}
 	err = rows.Scan(append(columns, more...)...)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *stored) loadMessage(tx *sqlitefile.Tx) error {
 	if err := rows.Scan(&s.Message.Body, &headers); err != nil {
 		return err
 	}
-	if s.Message.Headers, err = decodeHeaders(headers); err != nil {
+	if s.Message.Headers, err = dlq.DecodeHeaders(headers); err != nil {
 		return fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
 	return nil

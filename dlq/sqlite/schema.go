@@ -54,7 +54,29 @@ CREATE TABLE caisson_dead_depth (
 	PRIMARY KEY (state, queue, cause, destination)
 ) WITHOUT ROWID;
 ` + countIn("insert", "INSERT", "new", 1) + countIn("leave", "UPDATE OF state", "old", -1) +
-	countIn("enter", "UPDATE OF state", "new", 1) + countIn("delete", "DELETE", "old", -1)}
+	countIn("enter", "UPDATE OF state", "new", 1) + countIn("delete", "DELETE", "old", -1), `
+ALTER TABLE caisson_dead_letters ADD COLUMN fifo_group TEXT NOT NULL DEFAULT '';
+`, `
+ALTER TABLE caisson_dead_letters ADD COLUMN closed_by TEXT NOT NULL DEFAULT '';
+CREATE TABLE caisson_dlq_audit (
+	seq        INTEGER PRIMARY KEY,
+	id         TEXT    NOT NULL UNIQUE,
+	action     TEXT    NOT NULL,
+	actor      TEXT    NOT NULL,
+	filter     TEXT    NOT NULL,
+	planned    INTEGER NOT NULL,
+	done       INTEGER NOT NULL DEFAULT 0,
+	failed     INTEGER NOT NULL DEFAULT 0,
+	refused    INTEGER NOT NULL DEFAULT 0,
+	state      TEXT    NOT NULL,
+	problem    TEXT    NOT NULL DEFAULT '',
+	silence    INTEGER NOT NULL, -- nanoseconds
+	started_at INTEGER NOT NULL,
+	updated_at INTEGER NOT NULL,
+	ended_at   INTEGER
+);
+CREATE INDEX caisson_dlq_audit_list ON caisson_dlq_audit (started_at);
+`}
 
 // countIn returns a trigger that adds n to the depth of a row's state.
 func countIn(name, event, row string, n int) string {
@@ -70,18 +92,19 @@ END;`)
 
 const (
 	insertEntry = `INSERT INTO caisson_dead_letters (id, job, run, state, queue, kind, key, destination, cause, fingerprint, attempt_count,
-	enqueued_at, first_failed_at, last_failed_at, stored_at, changed_at, size, error, attempts)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
+	enqueued_at, first_failed_at, last_failed_at, stored_at, changed_at, size, error, attempts, fifo_group)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 	insertMessage = `INSERT INTO caisson_dead_messages (seq, body, headers) VALUES (?, ?, ?)`
 	deleteEntry   = `DELETE FROM caisson_dead_letters WHERE seq = ?`
 	deleteMessage = `DELETE FROM caisson_dead_messages WHERE seq = ?`
 
 	selectState = `SELECT seq, state, owner FROM caisson_dead_letters WHERE id = ?`
 	freeEntry   = `UPDATE caisson_dead_letters SET owner = NULL, reserved_until = NULL WHERE seq = ?`
-	moveEntry   = `UPDATE caisson_dead_letters SET owner = NULL, reserved_until = NULL, state = ?, changed_at = ? WHERE seq = ?`
+	closeEntry  = `UPDATE caisson_dead_letters SET closed_by = owner, owner = NULL, reserved_until = NULL, state = 'replayed', changed_at = ?
+	WHERE seq = ?`
 
 	entryColumns = `d.seq, d.id, d.job, d.run, d.state, d.queue, d.kind, d.key, d.destination, d.cause, d.fingerprint, d.attempt_count,
-	d.enqueued_at, d.first_failed_at, d.last_failed_at, d.stored_at, d.changed_at, d.error, d.attempts`
+	d.enqueued_at, d.first_failed_at, d.last_failed_at, d.stored_at, d.changed_at, d.error, d.attempts, d.fifo_group, d.closed_by`
 	selectEntry   = `SELECT ` + entryColumns + ` FROM caisson_dead_letters d WHERE d.id = ?`
 	selectMessage = `SELECT body, headers FROM caisson_dead_messages WHERE seq = ?`
 
@@ -92,6 +115,16 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id
 
 	expireEntries = `DELETE FROM caisson_dead_letters WHERE seq IN (SELECT d.seq FROM caisson_dead_letters d
 	WHERE d.state <> 'held' AND d.changed_at <= ? AND ` + unreserved + ` ORDER BY d.changed_at LIMIT ?) RETURNING seq`
+
+	auditColumns = `seq, id, action, actor, filter, planned, done, failed, refused, state, problem, silence, started_at, updated_at, ended_at`
+	beginAudit   = `INSERT INTO caisson_dlq_audit (id, action, actor, filter, planned, state, silence, started_at, updated_at)
+VALUES (?, ?, ?, ?, ?, 'running', ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET actor = excluded.actor, filter = excluded.filter, planned = excluded.planned, state = 'running', problem = '',
+	silence = excluded.silence, updated_at = excluded.updated_at, ended_at = NULL WHERE action = excluded.action`
+	updateAudit = `UPDATE caisson_dlq_audit SET state = ?, done = ?, failed = ?, refused = ?, problem = ?, updated_at = ?, ended_at = ? WHERE id = ?`
+	selectAudit = `SELECT ` + auditColumns + ` FROM caisson_dlq_audit WHERE id = ?`
+	listAudits  = `SELECT ` + auditColumns + ` FROM caisson_dlq_audit WHERE (started_at, seq) < (?, ?) ORDER BY started_at DESC, seq DESC LIMIT ?`
+	expireAudit = `DELETE FROM caisson_dlq_audit WHERE updated_at <= ?`
 
 	depthDead = `SELECT queue, cause, entries FROM caisson_dead_depth WHERE state = 'dead'`
 	depthHeld = `SELECT destination, entries, (SELECT min(d.stored_at) FROM caisson_dead_letters d

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -72,9 +73,19 @@ func put(tx *sqlitefile.Tx, e dlq.Entry) error {
 		return err
 	}
 	seq, state, _, err := find(tx, e.ID)
-	switch {
-	case err != nil || state != dlq.Held:
+	if err != nil {
 		return err
+	}
+	if other, err := hasOther(tx, seq, state, e.Message.Body); err != nil || other {
+		if err == nil && e.ID == dlq.EntryID(e.Job, e.Run) {
+			e.ID = dlq.OtherEntryID(e.Job, e.Run, e.Message.Body)
+			return put(tx, e)
+		}
+		return err
+	}
+	switch {
+	case state != dlq.Held:
+		return nil
 	case e.State == dlq.Held:
 		_, err = tx.Exec(freeEntry, seq)
 		return err
@@ -84,6 +95,16 @@ func put(tx *sqlitefile.Tx, e dlq.Entry) error {
 	}
 	_, err = insert(tx, e)
 	return err
+}
+
+// hasOther reports whether the entry at seq holds another payload than body. One that was purged cannot tell.
+func hasOther(tx *sqlitefile.Tx, seq int64, state dlq.State, body []byte) (bool, error) {
+	if state == dlq.Purged {
+		return false, nil
+	}
+	s := stored{seq: seq}
+	err := s.loadMessage(tx)
+	return !bytes.Equal(s.Message.Body, body), err
 }
 
 // find returns the row, state and reservation's owner of an entry, or [dlq.ErrNotFound].
@@ -111,4 +132,26 @@ func (s *Store) Get(ctx context.Context, id string) (dlq.Entry, error) {
 		return err
 	})
 	return entry, unavailable(err)
+}
+
+// GetMany returns those of the entries that exist, with their messages.
+func (s *Store) GetMany(ctx context.Context, ids []string) ([]dlq.Entry, error) {
+	var entries []dlq.Entry
+	err := s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
+		entries = nil
+		for _, id := range ids {
+			found, err := selectEntries(tx, selectEntry, id)
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				if err := found[i].loadMessage(tx); err != nil {
+					return err
+				}
+				entries = append(entries, found[i].Entry)
+			}
+		}
+		return nil
+	})
+	return entries, unavailable(err)
 }

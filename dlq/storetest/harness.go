@@ -38,7 +38,7 @@ func (h Harness) withDefaults() Harness {
 // Run runs the suite against the store of h.
 func Run(t *testing.T, h Harness) {
 	h = h.withDefaults()
-	for _, group := range [][]testCase{putTests(), listTests(), countTests(), reserveTests(), resolveTests(), removalTests()} {
+	for _, group := range [][]testCase{putTests(), listTests(), countTests(), reserveTests(), resolveTests(), removalTests(), auditTests()} {
 		for _, tc := range group {
 			t.Run(tc.name, func(t *testing.T) { h.run(t, tc.test) })
 		}

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -16,6 +17,9 @@ func listTests() []testCase {
 		{"List/refuses bad arguments", testListArguments},
 		{"Filter/selects what it says", testFilters},
 		{"Filter/text", testTextFilter},
+		{"Filter/job", testJobFilter},
+		{"Filter/JSON agrees with the reference", testJSONFilter},
+		{"Filter/JSON in every operation", testJSONOperations},
 	}
 }
 
@@ -90,8 +94,8 @@ func testListWithoutMessages(e *env) {
 
 func testListArguments(e *env) {
 	e.some(2)
-	if _, _, err := e.store.List(e.Context(), e.all(), "not a cursor", 1); err == nil {
-		e.Error("a made-up cursor is taken")
+	if _, _, err := e.store.List(e.Context(), e.all(), "not a cursor", 1); !errors.Is(err, dlq.ErrCursor) {
+		e.Errorf("a made-up cursor is answered with %v", err)
 	}
 	if _, _, err := e.store.List(e.Context(), e.all(), "", 0); err == nil {
 		e.Error("a limit of 0 is taken")

@@ -19,6 +19,7 @@ func putTests() []testCase {
 		{"Put/everything comes back", testRoundTrip},
 		{"Put/bytes unchanged", testBytes},
 		{"Put/repeating changes nothing", testPutTwice},
+		{"Put/another payload under one id is kept", testOtherPayload},
 		{"Put/never reopens", testNeverReopens},
 		{"Put/held becomes dead", testHeldBecomesDead},
 		{"Put/dead never becomes held", testDeadStaysDead},
@@ -33,7 +34,7 @@ func putTests() []testCase {
 func testRoundTrip(e *env) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 123456000, time.UTC)
 	want := dlq.Entry{
-		Job: e.name("job"), Run: 2, State: dlq.Dead, Queue: e.queue, Kind: "email.send", Key: "order \x00 7", Destination: "mail",
+		Job: e.name("job"), Run: 2, State: dlq.Dead, Queue: e.queue, Kind: "email.send", Key: "order \x00 7", Destination: "mail", Group: "order 7",
 		Cause: dlq.CauseTimeout, Error: "no answer from 10.0.0.1 within 30s", AttemptCount: 5,
 		Attempts: []dlq.Attempt{
 			{Number: 4, Started: at, Ended: at.Add(time.Second), Error: "früh"},
@@ -98,10 +99,32 @@ func testPutTwice(e *env) {
 	entry := e.entry()
 	id := e.put(entry)[0]
 	first := e.get(id)
-	entry.Error, entry.Queue, entry.Message.Body = "another error", "elsewhere", []byte("another")
+	entry.Error, entry.Queue, entry.Message.Headers = "another error", "elsewhere", nil
 	e.put(entry)
 	if diff := cmp.Diff(first, e.get(id)); diff != "" {
 		e.Errorf("putting again changed the entry:\n%s", diff)
+	}
+}
+
+func testOtherPayload(e *env) {
+	for _, state := range []dlq.State{dlq.Dead, dlq.Held} {
+		first := e.entry()
+		first.State = state
+		id := e.put(first)[0]
+		before := e.get(id)
+		second := first
+		second.State, second.Message.Body = dlq.Dead, []byte("another")
+		e.put(second, second, first)
+		if diff := cmp.Diff(before, e.get(id)); diff != "" {
+			e.Errorf("another payload changed a %s entry:\n%s", state, diff)
+		}
+		other := e.get(dlq.OtherEntryID(second.Job, second.Run, second.Message.Body))
+		if other.State != dlq.Dead || string(other.Message.Body) != "another" || other.Job != first.Job || other.Run != first.Run {
+			e.Errorf("the second payload came back as %+v", other)
+		}
+		if n := e.count(dlq.Filter{Queue: e.queue, States: dlq.States()}); n%2 != 0 {
+			e.Errorf("%d entries, want two for each state", n)
+		}
 	}
 }
 

@@ -2,6 +2,8 @@
 //
 //	go run ./examples/quickstart
 //
+// With -broker rabbitmq or -broker sqs the queue lives in a broker; claims and dead letters are then in a file beside it.
+//
 // It starts three webhook receivers (one healthy, one flaky, one dead) and a worker on the embedded queue, enqueues 329 real webhook bodies
 // and as many jobs for a Go handler of its own, and shows what happens: deliveries, retries, a breaker that opens, jobs that are deferred and
 // held, jobs that die. Then it repairs the dead receiver and replays the dead letters. The receivers verify every signature and body, and they

@@ -16,36 +16,39 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// limit is how long the whole story may take.
-const limit = time.Minute
+// limit is how long the whole story may take. Delays on RabbitMQ are a second at least, and a poll of SQS is a request.
+const limit = 90 * time.Second
 
 // patience is how long the outage lasts for the sake of more than one dead letter.
 const patience = 6 * time.Second
 
 func main() {
-	keep := flag.String("dir", "", "keep queue file, configuration and worker log in this `directory`, made if missing; empty means a temporary one")
+	var place place
+	flag.StringVar(&place.dir, "dir", "", "keep queue file, configuration and worker log in this `directory`, made if missing; empty means a temporary one")
+	flag.StringVar(&place.broker, "broker", "embedded", "`where` the queue lives: embedded, rabbitmq or sqs")
+	flag.StringVar(&place.url, "url", "", "`address` of the broker; empty means amqp://guest:guest@127.0.0.1:5672/ for rabbitmq, http://127.0.0.1:4566 for sqs")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "quickstart: unknown argument %q: there is only the flag -dir\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "quickstart: unknown argument %q: there are only flags, see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *keep, os.Stdout); err != nil {
+	if err := run(ctx, place, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
 		os.Exit(1)
 	}
 }
 
 // run tells the story on out. It returns an error unless everything that was enqueued arrived, once and intact.
-func run(ctx context.Context, dir string, out io.Writer) (err error) {
+func run(ctx context.Context, at place, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
 	events, err := readEvents()
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, dir, out)
+	s, err := open(ctx, at, out)
 	if err != nil {
 		return err
 	}
@@ -108,7 +111,7 @@ func (s *scene) outageIsPlain() (bool, error) {
 
 // replayAndLook replays what is dead and says whether everything has arrived.
 func (s *scene) replayAndLook(ctx context.Context) (bool, error) {
-	replay, err := dlq.NewReplay(dlq.ReplayConfig{Store: s.stack.DeadLetters, Broker: s.stack.Broker})
+	replay, err := dlq.NewReplay(dlq.ReplayConfig{Store: s.stack.Letters, Broker: s.stack.Broker})
 	if err != nil {
 		return false, err
 	}

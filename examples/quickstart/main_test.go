@@ -9,14 +9,23 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/internal/testserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The story as a newcomer sees it, to its last line.
+// The story as a newcomer sees it, to its last line, on each broker.
 func TestQuickstart(t *testing.T) {
+	t.Run("embedded", func(t *testing.T) { tell(t, place{}) })
+	t.Run("rabbitmq", func(t *testing.T) { tell(t, place{broker: "rabbitmq", url: testserver.AMQP(t)}) })
+	t.Run("sqs", func(t *testing.T) { tell(t, place{broker: "sqs", url: testserver.SQS(t)}) })
+}
+
+func tell(t *testing.T, at place) {
+	t.Helper()
 	var out strings.Builder
-	err := run(t.Context(), "", &out)
+	err := run(t.Context(), at, &out)
 	t.Log("\n" + out.String())
 	if err != nil {
 		t.Fatal(err)
@@ -31,14 +40,14 @@ func TestQuickstart(t *testing.T) {
 // A directory is made if it is missing. One with a queue in it is refused: that queue knows the events, and would deliver none again.
 func TestDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	s, err := open(t.Context(), dir, io.Discard)
+	s, err := open(t.Context(), place{dir: dir}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err = open(t.Context(), dir, io.Discard)
+	s, err = open(t.Context(), place{dir: dir}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "from an earlier run") {
 		t.Errorf("a used directory: %v", err)
 		_ = s.close()

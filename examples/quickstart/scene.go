@@ -24,10 +24,11 @@ var configTemplate string
 
 var moods = []mood{healthy, flaky, dead}
 
-// scene holds what the story needs: receivers, the queue file, a client, and the worker.
+// scene holds what the story needs: receivers, the queue, a client, and the worker.
 type scene struct {
 	out   io.Writer
 	start time.Time
+	place place
 	dir   string
 	temp  bool
 	admin string // address of the worker's admin server
@@ -44,14 +45,17 @@ type scene struct {
 }
 
 // open starts the receivers, writes the worker's configuration and opens the queue.
-func open(ctx context.Context, dir string, out io.Writer) (s *scene, err error) {
-	s = &scene{out: out, start: time.Now(), dir: dir, receivers: make(map[mood]*receiver)}
+func open(ctx context.Context, at place, out io.Writer) (s *scene, err error) {
+	s = &scene{out: out, start: time.Now(), dir: at.dir, receivers: make(map[mood]*receiver)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if dir == "" {
+	if s.place, err = at.complete(); err != nil {
+		return s, err
+	}
+	if s.dir == "" {
 		s.temp = true
 		if s.dir, err = os.MkdirTemp("", "caisson-quickstart-"); err != nil {
 			return s, err
@@ -70,26 +74,41 @@ func open(ctx context.Context, dir string, out io.Writer) (s *scene, err error) 
 	if s.admin, err = freeAddress(ctx); err != nil {
 		return s, err
 	}
+	if err := s.writeConfig(list); err != nil {
+		return s, err
+	}
+	return s, s.openQueue(ctx)
+}
+
+// writeConfig writes the worker's configuration.
+func (s *scene) writeConfig(receivers []*receiver) error {
 	var text bytes.Buffer
-	data := map[string]any{"Dir": s.dir, "Admin": s.admin, "Receivers": list}
+	data := map[string]any{
+		"Broker": s.place.broker, "URL": s.place.url, "Queue": s.place.queue, "File": s.queueFile(), "Admin": s.admin, "Receivers": receivers,
+	}
 	if err := template.Must(template.New("config").Parse(configTemplate)).Execute(&text, data); err != nil {
-		return s, err
+		return err
 	}
-	if err := os.WriteFile(s.configFile(), text.Bytes(), 0o600); err != nil {
-		return s, err
-	}
+	return os.WriteFile(s.configFile(), text.Bytes(), 0o600)
+}
+
+// openQueue opens what the configuration names, with an empty queue.
+func (s *scene) openQueue(ctx context.Context) error {
 	cfg, _, err := config.Load(config.Sources{File: s.configFile()})
 	if err != nil {
-		return s, err
+		return err
 	}
-	if s.stack, err = stack.Open(ctx, cfg, stack.Create); err != nil {
-		return s, err
+	if s.stack, err = stack.OpenSoon(ctx, cfg, stack.Create); err != nil {
+		return err
 	}
-	if err := s.stack.Broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
-		return s, err
+	if err := s.stack.Broker.CreateQueue(ctx, s.place.queue); err != nil {
+		return err
 	}
-	s.client, err = worker.NewClient(worker.ClientConfig{Broker: s.stack.Broker})
-	return s, err
+	if err := empty(ctx, s.stack.Broker, s.place.queue); err != nil {
+		return err
+	}
+	s.client, err = worker.NewClient(worker.ClientConfig{Broker: s.stack.Broker, DefaultQueue: s.place.queue})
+	return err
 }
 
 // claimDir makes the directory, and refuses one that holds an earlier run: its jobs have run, so none of them would run again.

@@ -19,7 +19,7 @@ type look struct {
 // look asks the dead-letter store and the worker's metrics.
 func (s *scene) look(ctx context.Context) (look, error) {
 	var l look
-	depth, err := s.stack.DeadLetters.Depth(ctx)
+	depth, err := s.stack.Letters.Depth(ctx)
 	if err != nil {
 		return l, err
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/idempotency/internal/record"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 )
 
@@ -13,35 +14,36 @@ import (
 func (s *Store) Get(ctx context.Context, key idempotency.Key) (idempotency.Record, error) {
 	var rec idempotency.Record
 	err := s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
-		r, err := load(tx, key, runID{})
+		r, err := load(tx, key, record.RunID{})
 		if err != nil {
 			return err
 		}
-		if !r.row.exists {
+		if !r.Row.Exists {
 			return fmt.Errorf("key %q of scope %q: %w", key.Value, key.Scope, idempotency.ErrNotFound)
 		}
-		rec = r.record()
+		rec = r.Known()
 		return nil
 	})
 	return rec, unavailable(err)
 }
 
-func (r *records) record() idempotency.Record {
-	rec := idempotency.Record{
-		Key: r.key, State: r.row.state, Job: r.id.job, Run: r.id.run, Attempt: r.run.attempt, Closed: r.run.closed,
-		Owner: r.row.owner, Token: r.row.token, History: r.run.history, Result: r.row.result,
+// Completed reports for each key whether a run of it has completed and is remembered, in one transaction.
+func (s *Store) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, error) {
+	done := make([]bool, len(keys))
+	err := s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
+		for i, key := range keys {
+			r := record.Record{Key: key}
+			if _, err := loadKey(tx, &r); err != nil {
+				return err
+			}
+			done[i] = r.Row.Exists && r.Row.State == idempotency.Completed
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, unavailable(err)
 	}
-	until := r.run.notBefore
-	switch {
-	case r.row.state == idempotency.Acquired:
-		until = r.row.until
-	case r.row.expires.Valid:
-		until = r.row.expires
-	}
-	if until.Valid {
-		rec.Until = time.Unix(0, until.Int64)
-	}
-	return rec
+	return done, nil
 }
 
 // Expire removes completed and closed records whose retention is over.

@@ -2,158 +2,153 @@ package sqlite
 
 import (
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/idempotency/internal/record"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 )
 
-// runID names a ledger entry.
-type runID struct {
-	job string
-	run int
-}
-
-// keyRow is a row of caisson_keys without its ledger.
-type keyRow struct {
-	exists  bool
-	state   idempotency.Status
-	token   int64
-	payload []byte
-	holder  runID
-	owner   string
-	until   sql.NullInt64
-	expires sql.NullInt64
-	result  idempotency.Result
-}
-
-// ledger is the ledger entry of one run, wherever it is kept.
-type ledger struct {
-	exists    bool
-	attempt   int
-	notBefore sql.NullInt64
-	closed    bool
-	history   []idempotency.Attempt
-	expires   sql.NullInt64
-}
-
-// records is what one operation works on: a key's row and the ledger entry of one run.
-type records struct {
-	key idempotency.Key
-	id  runID
-	row keyRow
-	run ledger
-	// inline says that run is kept in the key's row.
-	inline bool
-	// displaced is the ledger of the row's holder if that is not id: the row must give it up before id may hold it.
-	displaced ledger
-	// elsewhere says that run is kept in the row of another key.
-	elsewhere bool
-}
-
 // load reads the key's row and the ledger entry of id; of the key's holder if id is empty.
-func load(tx *sqlitefile.Tx, key idempotency.Key, id runID) (*records, error) {
-	r := &records{key: key, id: id}
-	inRow, err := r.loadKey(tx)
+func load(tx *sqlitefile.Tx, key idempotency.Key, id record.RunID) (*record.Record, error) {
+	r := &record.Record{Key: key, ID: id}
+	inRow, err := loadKey(tx, r)
 	if err != nil {
 		return nil, err
 	}
-	if id == (runID{}) {
-		r.id = r.row.holder
+	if id == (record.RunID{}) {
+		r.ID = r.Row.Holder
 	}
-	if inRow.exists && r.row.holder == r.id {
-		r.run, r.inline = inRow, true
+	if inRow.Exists && r.Row.Holder == r.ID {
+		r.Run, r.Inline = inRow, true
 		return r, nil
 	}
-	r.displaced = inRow
-	if r.run, err = scanRun(tx, selectRun, r.id); err != nil || r.run.exists {
+	r.Displaced, r.Holder = inRow, r.Row.Holder
+	if r.Run, err = loadRun(tx, selectRun, r.ID); err != nil || r.Run.Exists {
 		return r, err
 	}
-	r.run, err = scanRun(tx, selectElsewhere, r.id)
-	r.elsewhere = r.run.exists
+	r.Run, err = loadRun(tx, selectElsewhere, r.ID)
+	r.Elsewhere = r.Run.Exists
 	return r, err
 }
 
-func (r *records) loadKey(tx *sqlitefile.Tx) (inRow ledger, err error) {
-	var size, attempt, closed sql.NullInt64
+func loadKey(tx *sqlitefile.Tx, r *record.Record) (inRow record.Ledger, err error) {
+	var size, attempt, until, expires, notBefore, closed sql.NullInt64
 	var hash, history []byte
 	var state int
-	row := &r.row
-	err = tx.QueryRow(selectKey, []any{r.key.Value, r.key.Scope},
-		&state, &row.token, &row.payload, &row.holder.job, &row.holder.run, &row.owner, &row.until, &row.expires, &row.result.Data, &size, &hash,
-		&attempt, &inRow.notBefore, &closed, scanner{&history})
+	row := &r.Row
+	err = tx.QueryRow(selectKey, []any{r.Key.Value, r.Key.Scope},
+		&state, &row.Token, &row.Payload, &row.Holder.Job, &row.Holder.Run, &row.Owner, &until, &expires, &row.Result.Data, &size, &hash,
+		&attempt, &notBefore, &closed, scanner{&history})
 	if errors.Is(err, sql.ErrNoRows) {
 		return inRow, nil
 	}
 	if err != nil {
 		return inRow, fmt.Errorf("load key: %w", err)
 	}
-	row.exists, row.state = true, idempotency.Status(state)
-	row.result.Size = size.Int64
-	row.result.Omitted = hash != nil
-	copy(row.result.SHA256[:], hash)
-	inRow.exists, inRow.attempt, inRow.closed = attempt.Valid, int(attempt.Int64), closed.Int64 != 0
-	inRow.expires = row.expires // a row and the ledger in it end together
-	inRow.history, err = decodeHistory(history)
+	row.Exists, row.State, row.Until, row.Expires = true, idempotency.Status(state), at(until), at(expires)
+	row.Result.Size = size.Int64
+	row.Result.Omitted = hash != nil
+	copy(row.Result.SHA256[:], hash)
+	inRow = record.Ledger{
+		Exists: attempt.Valid, Attempt: int(attempt.Int64), NotBefore: at(notBefore), Closed: closed.Int64 != 0,
+		Expires: row.Expires, // a row and the ledger in it end together
+	}
+	inRow.History, err = record.DecodeHistory(history)
 	return inRow, err
 }
 
-func scanRun(tx *sqlitefile.Tx, query string, id runID) (l ledger, err error) {
+func loadRun(tx *sqlitefile.Tx, query string, id record.RunID) (l record.Ledger, err error) {
 	var history []byte
-	err = tx.QueryRow(query, []any{id.job, id.run}, &l.attempt, &l.notBefore, &l.closed, scanner{&history}, &l.expires)
+	var notBefore, expires sql.NullInt64
+	err = tx.QueryRow(query, []any{id.Job, id.Run}, &l.Attempt, &notBefore, &l.Closed, scanner{&history}, &expires)
 	if errors.Is(err, sql.ErrNoRows) {
-		return ledger{}, nil
+		return record.Ledger{}, nil
 	}
 	if err != nil {
-		return ledger{}, fmt.Errorf("load run: %w", err)
+		return record.Ledger{}, fmt.Errorf("load run: %w", err)
 	}
-	l.exists = true
-	l.history, err = decodeHistory(history)
+	l.Exists, l.NotBefore, l.Expires = true, at(notBefore), at(expires)
+	l.History, err = record.DecodeHistory(history)
 	return l, err
 }
 
-// save writes the key's row, and the ledger entry if there is one.
-func (r *records) save(tx *sqlitefile.Tx) error {
-	var attempt, notBefore, closed, history any
-	if r.inline {
-		attempt, notBefore, closed, history = r.run.attempt, r.run.notBefore, r.run.closed, encodeHistory(r.run.history)
-	}
-	row := &r.row
-	var data, size, hash any
-	if row.state == idempotency.Completed {
-		data, size, hash = resultColumns(row.result)
-	}
-	_, err := tx.Exec(saveKey, r.key.Value, r.key.Scope, int(row.state), row.token, row.payload, row.holder.job, row.holder.run, row.owner,
-		row.until, row.expires, data, size, hash, attempt, notBefore, closed, history)
-	if err != nil {
-		return fmt.Errorf("save key: %w", err)
-	}
-	if r.inline {
+// save writes what change says.
+func save(tx *sqlitefile.Tx, r *record.Record, change record.Change) error {
+	if change == record.Nothing {
 		return nil
 	}
-	return r.saveRun(tx)
-}
-
-// saveRun writes the ledger entry to the table of runs, wherever it was before.
-func (r *records) saveRun(tx *sqlitefile.Tx) error {
-	if !r.run.exists {
+	if change == record.All {
+		if err := saveRow(tx, r); err != nil {
+			return err
+		}
+	}
+	if r.Inline || !r.Run.Exists {
 		return nil
 	}
-	if r.elsewhere {
-		if _, err := tx.Exec(clearElsewhere, r.id.job, r.id.run); err != nil {
+	if r.Elsewhere {
+		if _, err := tx.Exec(clearElsewhere, r.ID.Job, r.ID.Run); err != nil {
 			return fmt.Errorf("move ledger: %w", err)
 		}
 	}
-	return insertRun(tx, r.id, r.run)
+	return insertRun(tx, r.ID, r.Run)
 }
 
-func insertRun(tx *sqlitefile.Tx, id runID, l ledger) error {
-	if _, err := tx.Exec(saveRun, id.job, id.run, l.attempt, l.notBefore, l.closed, encodeHistory(l.history), l.expires); err != nil {
+func saveRow(tx *sqlitefile.Tx, r *record.Record) error {
+	if r.Displaced.Exists && r.Row.Holder != r.Holder {
+		if err := insertRun(tx, r.Holder, r.Displaced); err != nil {
+			return err
+		}
+	}
+	var attempt, notBefore, closed, history any
+	if r.Inline {
+		attempt, notBefore, closed, history = r.Run.Attempt, nanos(r.Run.NotBefore), r.Run.Closed, historyText(r.Run.History)
+	}
+	row := &r.Row
+	var data, size, hash any
+	if row.State == idempotency.Completed {
+		data, size, hash = resultColumns(row.Result)
+	}
+	_, err := tx.Exec(saveKey, r.Key.Value, r.Key.Scope, int(row.State), row.Token, row.Payload, row.Holder.Job, row.Holder.Run, row.Owner,
+		nanos(row.Until), nanos(row.Expires), data, size, hash, attempt, notBefore, closed, history)
+	if err != nil {
+		return fmt.Errorf("save key: %w", err)
+	}
+	return nil
+}
+
+func insertRun(tx *sqlitefile.Tx, id record.RunID, l record.Ledger) error {
+	_, err := tx.Exec(saveRun, id.Job, id.Run, l.Attempt, nanos(l.NotBefore), l.Closed, historyText(l.History), nanos(l.Expires))
+	if err != nil {
 		return fmt.Errorf("save run: %w", err)
 	}
 	return nil
+}
+
+// nanos returns a time as the columns hold it; the zero time is NULL.
+func nanos(t time.Time) sql.NullInt64 {
+	if t.IsZero() {
+		return sql.NullInt64{}
+	}
+	return sql.NullInt64{Int64: t.UnixNano(), Valid: true}
+}
+
+func at(nanos sql.NullInt64) time.Time {
+	if !nanos.Valid {
+		return time.Time{}
+	}
+	return time.Unix(0, nanos.Int64)
+}
+
+// historyText returns a history as a TEXT column holds it.
+func historyText(history []idempotency.Attempt) any {
+	text := record.EncodeHistory(history)
+	if text == nil {
+		return nil
+	}
+	return string(text)
 }
 
 // resultColumns returns a result as the columns hold it: the data or the hash.
@@ -162,27 +157,6 @@ func resultColumns(r idempotency.Result) (data, size, hash any) {
 		return nil, r.Size, r.SHA256[:]
 	}
 	return r.Data, int64(len(r.Data)), nil
-}
-
-func encodeHistory(history []idempotency.Attempt) any {
-	if len(history) == 0 {
-		return nil
-	}
-	text, err := json.Marshal(history)
-	if err != nil {
-		return nil // a year beyond 9999 in a caller's time: the count stands without it
-	}
-	return string(text)
-}
-
-func decodeHistory(text []byte) (history []idempotency.Attempt, err error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	if err := json.Unmarshal(text, &history); err != nil {
-		return nil, fmt.Errorf("history: %w", err)
-	}
-	return history, nil
 }
 
 // scanner reads a TEXT column that may be NULL.

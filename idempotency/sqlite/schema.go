@@ -36,6 +36,8 @@ CREATE TABLE caisson_runs (
 	PRIMARY KEY (job, run)
 ) WITHOUT ROWID;
 CREATE INDEX caisson_runs_expires ON caisson_runs (expires) WHERE expires IS NOT NULL;
+`, `
+CREATE INDEX caisson_keys_job ON caisson_keys (job) WHERE job <> value;
 `}
 
 // The common case, one statement each: the ledger is in the key's row.

@@ -1,13 +1,13 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/idempotency/internal/record"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 )
 
@@ -73,7 +73,7 @@ func (s *Store) Extend(ctx context.Context, exts []idempotency.Extension) []erro
 		if err != nil || ok {
 			return err
 		}
-		return lost(e.Held)
+		return record.Lost(e.Held)
 	})
 }
 
@@ -98,87 +98,43 @@ func (s *Store) Database() any { return s.file }
 
 func complete(tx *sqlitefile.Tx, now time.Time, c idempotency.Completion) error {
 	c.Result = c.Result.Capped()
-	expires := now.Add(cmp.Or(c.Retention, idempotency.DefaultRetention)).UnixNano()
 	data, size, hash := resultColumns(c.Result)
-	ok, err := changes(tx, completeHeld, c.Held, expires, data, size, hash)
+	ok, err := changes(tx, completeHeld, c.Held, nanos(record.Expiry(now, c.Retention)), data, size, hash)
 	if err != nil || ok {
 		return err
 	}
-	return completeSlowly(tx, c, expires)
-}
-
-// completeSlowly completes a claim whose ledger is not in its row, and answers a repeated completion.
-func completeSlowly(tx *sqlitefile.Tx, c idempotency.Completion, expires int64) error {
-	r, err := load(tx, c.Key, runID{c.Job, c.Run})
-	if err != nil {
-		return err
-	}
-	if r.row.state == idempotency.Completed && r.row.token == c.Token && r.row.holder == r.id {
-		return nil
-	}
-	if !r.holds(c.Held) && !r.between(c.Held) {
-		return lost(c.Held)
-	}
-	r.row.state, r.row.result = idempotency.Completed, c.Result
-	r.row.until, r.row.expires = never, at(expires)
-	r.run.expires = at(expires)
-	return r.save(tx)
+	return end(tx, c.Held, func(r *record.Record) (record.Change, error) { return r.Complete(now, c) })
 }
 
 // Abandon gives claims back with no attempt spent.
 func (s *Store) Abandon(ctx context.Context, abs []idempotency.Abandonment) []error {
 	return each(ctx, s, abs, func(tx *sqlitefile.Tx, now time.Time, a idempotency.Abandonment) error {
-		notBefore := now.Add(a.Delay).UnixNano()
-		ok, err := changes(tx, abandonHeld, a.Held, notBefore)
+		ok, err := changes(tx, abandonHeld, a.Held, now.Add(a.Delay).UnixNano())
 		if err != nil || ok {
 			return err
 		}
-		r, err := load(tx, a.Key, runID{a.Job, a.Run})
-		if err != nil {
-			return err
-		}
-		if !r.holds(a.Held) {
-			return lost(a.Held)
-		}
-		r.row.state, r.row.until = 0, never
-		r.run.attempt = max(0, r.run.attempt-1)
-		r.run.notBefore = at(notBefore)
-		return r.save(tx)
+		return end(tx, a.Held, func(r *record.Record) (record.Change, error) { return r.Abandon(now, a) })
 	})
 }
 
 // Fail ends claims after a failed attempt.
 func (s *Store) Fail(ctx context.Context, fails []idempotency.Failure) []error {
 	return each(ctx, s, fails, func(tx *sqlitefile.Tx, now time.Time, f idempotency.Failure) error {
-		r, err := load(tx, f.Key, runID{f.Job, f.Run})
-		if err != nil {
-			return err
-		}
-		if !r.holds(f.Held) {
-			return lost(f.Held)
-		}
-		r.row.state, r.row.until = 0, never
-		r.run.exists = true
-		r.run.history = idempotency.AppendHistory(r.run.history, f.Attempt)
-		if f.Final {
-			expires := at(now.Add(cmp.Or(f.Retention, idempotency.DefaultRetention)).UnixNano())
-			r.row.payload, r.row.expires = nil, expires
-			r.run.closed, r.run.expires = true, expires
-		} else {
-			r.run.notBefore = at(now.Add(f.Delay).UnixNano())
-		}
-		return r.save(tx)
+		return end(tx, f.Held, func(r *record.Record) (record.Change, error) { return r.Fail(now, f) })
 	})
 }
 
-// holds says that h is still the key's claim.
-func (r *records) holds(h idempotency.Held) bool {
-	return r.row.state == idempotency.Acquired && r.row.token == h.Token && r.row.holder == r.id
-}
-
-// between says that h was the key's last claim, has failed or was abandoned, and that its run is not given up.
-func (r *records) between(h idempotency.Held) bool {
-	return r.row.state == 0 && r.row.token == h.Token && r.row.holder == r.id && !r.run.closed
+// end loads what h names, changes it and saves it.
+func end(tx *sqlitefile.Tx, h idempotency.Held, change func(*record.Record) (record.Change, error)) error {
+	r, err := load(tx, h.Key, record.RunID{Job: h.Job, Run: h.Run})
+	if err != nil {
+		return err
+	}
+	what, err := change(r)
+	if err != nil {
+		return err
+	}
+	return save(tx, r, what)
 }
 
 // changes runs one of the statements on a held claim and reports whether it was held.
@@ -189,8 +145,4 @@ func changes(tx *sqlitefile.Tx, statement string, h idempotency.Held, args ...an
 		return false, fmt.Errorf("end claim: %w", err)
 	}
 	return res.Changed > 0, nil
-}
-
-func lost(h idempotency.Held) error {
-	return fmt.Errorf("job %q run %d: %w", h.Job, h.Run, idempotency.ErrClaimLost)
 }

@@ -44,11 +44,11 @@ func newStore(t testing.TB, file *sqlitefile.File) *sqlite.Store {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) idempotency.Store {
+	storetest.Run(t, storetest.Harness{Finder: true, Open: func(t *testing.T) idempotency.Store {
 		return open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	}})
 }
 
 func TestConformanceInMemory(t *testing.T) {
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) idempotency.Store { return open(t, sqlitefile.Config{}) }})
+	storetest.Run(t, storetest.Harness{Finder: true, Open: func(t *testing.T) idempotency.Store { return open(t, sqlitefile.Config{}) }})
 }

@@ -19,8 +19,12 @@ type Harness struct {
 	// Pass lets at least d go by on the store's clock. Nil means that the store reads time.Now: each test then runs in a
 	// synctest bubble, where hours pass at once. For a server's clock use time.Sleep.
 	Pass func(d time.Duration)
+	// Finder says that the store is an [idempotency.Finder].
+	Finder bool
 	// Short is a lease or retention that a test waits for. Zero means 10 s, or 200 ms if Pass is set.
 	Short time.Duration
+	// Whole says that Expire removes whole generations of records, and so more than its limit at once.
+	Whole bool
 }
 
 func (h Harness) withDefaults() Harness {
@@ -37,7 +41,7 @@ func (h Harness) withDefaults() Harness {
 func Run(t *testing.T, h Harness) {
 	h = h.withDefaults()
 	for _, group := range [][]testCase{
-		claimTests(), fencingTests(), ledgerTests(), payloadTests(), resultTests(), retentionTests(), batchTests(), modelTests(),
+		claimTests(), fencingTests(), ledgerTests(), payloadTests(), resultTests(), retentionTests(), batchTests(), modelTests(), h.finderTests(),
 	} {
 		for _, tc := range group {
 			t.Run(tc.name, func(t *testing.T) { h.run(t, tc.test) })
@@ -52,7 +56,7 @@ type testCase struct {
 
 func (h Harness) run(t *testing.T, test func(*env)) {
 	body := func(t *testing.T) {
-		e := &env{T: t, store: h.Open(t), short: h.Short, pass: h.Pass}
+		e := &env{T: t, store: h.Open(t), short: h.Short, pass: h.Pass, whole: h.Whole}
 		if e.pass == nil {
 			e.pass = time.Sleep
 		}
@@ -74,6 +78,7 @@ type env struct {
 	store idempotency.Store
 	short time.Duration
 	pass  func(time.Duration)
+	whole bool
 }
 
 var names atomic.Int64

@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+
+	"github.com/caisson-go/caisson/migrations"
 )
 
 // Code is a program's exit code.
@@ -20,6 +22,8 @@ const (
 	Abandoned Code = 3
 	// Partial: some of several were done, and the output says which were not.
 	Partial Code = 4
+	// Tables: those of the store are older or newer than the program; nothing was begun.
+	Tables Code = 5
 	// Interrupted: a signal ended it before it was done.
 	Interrupted Code = 130
 )
@@ -31,6 +35,7 @@ const ExitCodes = `Exit codes:
   2    command line or configuration refused; nothing was begun
   3    worker stopped, but handlers that ignored the stop were abandoned
   4    partly done; the output says what was not
+  5    tables of the store are older or newer than this program; nothing was begun: see worker migrate
   130  interrupted by a signal (a worker that stops gracefully exits 0)`
 
 // Error is an error that decides the exit code.
@@ -64,6 +69,8 @@ func codeOf(err error) Code {
 		return OK
 	case errors.As(err, &e):
 		return e.Code
+	case migrations.Refuses(err):
+		return Tables
 	}
 	return Failure
 }

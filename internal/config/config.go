@@ -9,9 +9,14 @@ import (
 // Config is the effective configuration. Tags give each field's key, default, bounds and description; docs/configuration.md is
 // printed from them.
 type Config struct {
-	Broker       string          `key:"broker" default:"embedded" enum:"embedded,rabbitmq,sqs" doc:"Where queues live. This version has the embedded one only."`
+	Broker       string          `key:"broker" default:"embedded" enum:"embedded,rabbitmq,sqs" doc:"Where queues live. embedded is a file on this host."`
 	Embedded     Embedded        `key:"embedded"`
-	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight and default_kind. A queue with weight 3 gets three times the slots of one with weight 1."`
+	RabbitMQ     RabbitMQ        `key:"rabbitmq"`
+	SQS          SQS             `key:"sqs"`
+	Store        string          `key:"store" default:"auto" enum:"auto,none,sqlite,postgres" doc:"Where claims and attempts are kept, and dead letters with them. auto: postgres where postgres.url is set, else in the embedded queue's own file, or nowhere (none) with a networked broker. Without a store no kind has idempotency keys and no job is held. postgres serves any number of hosts."`
+	Postgres     Postgres        `key:"postgres"`
+	SQLite       SQLite          `key:"sqlite"`
+	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight, default_kind, on_dead (FIFO queues: block keeps the rest of a group waiting behind a dead job, continue goes on) and unwrap_sns (sqs: messages are SNS notifications around the real one). A queue with weight 3 gets three times the slots of one with weight 1. With sqs, names that end in .fifo are FIFO queues."`
 	Concurrency  int             `key:"concurrency" default:"20" min:"1" max:"100000" doc:"Slots: how many jobs run at once."`
 	Lease        time.Duration   `key:"lease" default:"30s" min:"1s" max:"12h" doc:"How long a received job stays exclusive between two heartbeats. A crashed worker's jobs come back after it."`
 	Heartbeat    time.Duration   `key:"heartbeat" min:"10ms" doc:"How often leases and claims are extended. Unset: a third of the lease. It must be below half of it."`
@@ -20,6 +25,7 @@ type Config struct {
 	Destinations Destinations    `key:"destinations"`
 	Hold         Hold            `key:"hold"`
 	DLQ          DLQ             `key:"dlq"`
+	Outbox       Outbox          `key:"outbox"`
 	Idempotency  Idempotency     `key:"idempotency"`
 	Admin        Admin           `key:"admin"`
 	Log          Log             `key:"log"`
@@ -42,7 +48,17 @@ type Queue struct {
 	Weight int `json:"weight"`
 	// DefaultKind is the kind of messages without an envelope. Empty means that such messages are undecodable.
 	DefaultKind string `json:"default_kind,omitempty"`
+	// OnDead is what becomes of a FIFO group behind a job that died: OnDeadContinue or OnDeadBlock. Empty means continue.
+	OnDead string `json:"on_dead,omitempty"`
+	// UnwrapSNS takes the real message out of the SNS notification around it.
+	UnwrapSNS bool `json:"unwrap_sns,omitempty"`
 }
+
+// What becomes of a FIFO group behind a job that died.
+const (
+	OnDeadContinue = "continue"
+	OnDeadBlock    = "block"
+)
 
 // Stop bounds the end of a worker.
 type Stop struct {
@@ -75,8 +91,10 @@ type Hold struct {
 
 // DLQ configures dead letters.
 type DLQ struct {
-	Backend   string        `key:"backend" default:"store" enum:"store,broker" doc:"Where dead letters live. The embedded broker keeps them in its file (store)."`
+	Backend   string        `key:"backend" default:"auto" enum:"auto,store,broker" doc:"Where dead letters live. store: in the embedded queue's file or the store. broker: in each queue's own dead-letter queue; no job is held then, since held jobs need a store. auto: store where there is one, else broker."`
 	Retention time.Duration `key:"retention" default:"14d" min:"1m" doc:"How long a dead letter is kept after its last change."`
+	Mirror    string        `key:"mirror" default:"none" enum:"none,broker" doc:"broker: each dead letter in the store also has a copy in its queue's own dead-letter queue, so that alarms on that go on working. The copy goes when the entry was replayed or purged. It needs a networked broker and dead letters in a store."`
+	Sweep     time.Duration `key:"sweep" default:"1m" min:"0s" max:"24h" doc:"How often what a networked broker dead-lettered by itself (maxReceiveCount, delivery limit) is brought into the store. 0s: never; dlq-replay import does it once."`
 }
 
 // Idempotency configures the claim store.
@@ -86,7 +104,7 @@ type Idempotency struct {
 
 // Admin configures the admin server.
 type Admin struct {
-	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz and /metrics listen; off for nowhere. An address beyond the loopback needs admin.user and admin.password."`
+	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz and /metrics listen; off for nowhere, in a file with quotes around it. An address beyond the loopback needs admin.user and admin.password."`
 	User     string `key:"user" doc:"User name for basic authentication."`
 	Password Secret `key:"password" doc:"Its password."`
 }

@@ -79,11 +79,18 @@ func TestDefaults(t *testing.T) {
 	t.Parallel()
 	breaker := Breaker{FailurePercent: 50, SlowPercent: 50, Window: 30 * time.Second, MinCalls: 20, Open: 30 * time.Second, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
 	webhookBreaker := Breaker{FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinCalls: 5, Open: 5 * time.Minute, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
+	rabbitmq := RabbitMQ{
+		URLs: []SecretURL{{"amqp://guest:guest@127.0.0.1:5672/"}}, Prefix: "cs1.", Heartbeat: 10 * time.Second, ConsumerTimeout: 30 * time.Minute,
+		MaxBody: 16 << 20, DeliveryLimit: 1000, DelaySteps: 8, Window: 256,
+	}
+	sqs := SQS{Create: true, MaxReceiveCount: 1000, FIFOBatch: 1, FairGroups: true, Linger: 5 * time.Millisecond}
 	want := &Config{
-		Broker: "embedded", Embedded: Embedded{Path: "./caisson.db", Sync: "mixed"}, Queues: []Queue{{Name: "default", Weight: 1}},
+		Broker: "embedded", Embedded: Embedded{Path: "./caisson.db", Sync: "mixed"}, RabbitMQ: rabbitmq, SQS: sqs,
+		Postgres: Postgres{Schema: "caisson", ConnectTimeout: 5 * time.Second, StatementTimeout: 30 * time.Second},
+		Store:    "auto", SQLite: SQLite{Path: "./caisson.db"}, Queues: []Queue{{Name: "default", Weight: 1}},
 		Concurrency: 20, Lease: 30 * time.Second, Heartbeat: 10 * time.Second, Stop: Stop{Grace: 20 * time.Second, Hard: 5 * time.Second},
 		Destinations: Destinations{Default: Destination{Breaker: breaker, Burst: 1, Budget: Budget{Form: "finagle", Percent: 10, Floor: 3}}},
-		Hold:         Hold{After: 15 * time.Minute, Backlog: 100}, DLQ: DLQ{Backend: "store", Retention: 14 * 24 * time.Hour},
+		Hold:         Hold{After: 15 * time.Minute, Backlog: 100}, DLQ: DLQ{Backend: "auto", Retention: 14 * 24 * time.Hour, Mirror: "none", Sweep: time.Minute},
 		Idempotency: Idempotency{Retention: 48 * time.Hour}, Admin: Admin{Addr: "127.0.0.1:9464"}, Log: Log{Level: "info", Format: "text"},
 		Webhook: Webhook{
 			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Schedule: schedule.Webhook},
@@ -220,7 +227,7 @@ func TestPrintTellsOrigins(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
-	ignore := cmpopts.IgnoreFields(Endpoint{}, "URL", "Secrets")
+	ignore := cmp.Options{cmpopts.IgnoreFields(Endpoint{}, "URL", "Secrets"), cmpopts.IgnoreFields(RabbitMQ{}, "URLs")}
 	if diff := cmp.Diff(c, again, same, ignore, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("printed and read again (-want +got):\n%s", diff)
 	}

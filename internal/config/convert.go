@@ -32,6 +32,8 @@ func (l *leaf) parse(text string) (any, error) {
 		return Secret{text}, nil
 	case urlType:
 		return SecretURL{strings.TrimSpace(text)}, nil
+	case urlsType:
+		return urlsOf(split(text)), nil
 	case stringsType:
 		return split(text), nil
 	case secretsType:
@@ -111,6 +113,14 @@ func split(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool {
 		return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r'
 	})
+}
+
+func urlsOf(texts []string) []SecretURL {
+	var urls []SecretURL
+	for _, t := range texts {
+		urls = append(urls, SecretURL{strings.TrimSpace(t)})
+	}
+	return urls
 }
 
 func parseInts(items []string) ([]int, error) {

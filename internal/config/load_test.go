@@ -169,7 +169,6 @@ func TestRefused(t *testing.T) {
 		{"no YAML", "a: [", nil, "cannot be read as YAML"},
 		{"two documents", "lease: 1m\n---\nlease: 2m", nil, "more than one document"},
 		{"merge key", "kinds: {a: &a {timeout: 1s}, b: {<<: *a}}", nil, "merge keys (<<) are not supported"},
-		{"broker of another version", "broker: sqs", nil, `"sqs" is not built into this version: use embedded`},
 		{"unknown broker", "broker: kafka", nil, `broker: "kafka" is not one of embedded, rabbitmq, sqs`},
 		{"no queue", "queues: []", nil, "queues: the list is empty"},
 		{"queue twice", "queues: [a, a]", nil, "a is listed twice"},

@@ -3,7 +3,7 @@ package config
 import "strings"
 
 // listed is how many candidates a hint may list: more would bury the error.
-const listed = 16
+const listed = 24
 
 // didYouMean returns a hint at the nearest of candidates, or, if none is near, at all of them.
 func didYouMean(word string, candidates []string) string {

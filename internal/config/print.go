@@ -102,6 +102,8 @@ func show(v any) string {
 		return showList(v, quote)
 	case []Secret:
 		return showList(v, func(s Secret) string { return quote(s.String()) })
+	case []SecretURL:
+		return showList(v, func(u SecretURL) string { return quote(u.String()) })
 	case []Queue:
 		return showList(v, showQueue)
 	case map[string]Secret:
@@ -131,6 +133,12 @@ func showQueue(q Queue) string {
 	s := fmt.Sprintf("{name: %s, weight: %d", quote(q.Name), q.Weight)
 	if q.DefaultKind != "" {
 		s += ", default_kind: " + quote(q.DefaultKind)
+	}
+	if q.OnDead != "" {
+		s += ", on_dead: " + quote(q.OnDead)
+	}
+	if q.UnwrapSNS {
+		s += ", unwrap_sns: true"
 	}
 	return s + "}"
 }

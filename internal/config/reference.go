@@ -50,7 +50,7 @@ func referenceRows(b *strings.Builder, nodes []*node, at path) {
 func (l *leaf) typeName() string {
 	name := map[string]string{
 		"time.Duration": "duration", "schedule.Policy": "backoff", "config.Secret": "secret", "[]config.Secret": "list of secrets",
-		"config.SecretURL": "URL", "map[string]config.Secret": "map", "[]string": "list", "[]int": "list of numbers", "[]config.Queue": "list of queues",
+		"config.SecretURL": "URL", "[]config.SecretURL": "list of URLs", "map[string]config.Secret": "map", "[]string": "list", "[]int": "list of numbers", "[]config.Queue": "list of queues",
 		"int": "whole number", "float64": "number", "bool": "true or false", "string": "text",
 	}[l.typ.String()]
 	switch {

@@ -35,6 +35,7 @@ var (
 	secretType   = reflect.TypeFor[Secret]()
 	secretsType  = reflect.TypeFor[[]Secret]()
 	urlType      = reflect.TypeFor[SecretURL]()
+	urlsType     = reflect.TypeFor[[]SecretURL]()
 	headersType  = reflect.TypeFor[map[string]Secret]()
 	stringsType  = reflect.TypeFor[[]string]()
 	intsType     = reflect.TypeFor[[]int]()
@@ -67,7 +68,7 @@ func build(t reflect.Type, defaults map[string]string) []*node {
 		default:
 			n.leaf = &leaf{
 				typ: f.Type, def: f.Tag.Get("default"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
-				secret: f.Type == secretType || f.Type == secretsType || f.Type == urlType || f.Type == headersType,
+				secret: f.Type == secretType || f.Type == secretsType || f.Type == urlType || f.Type == urlsType || f.Type == headersType,
 			}
 			if d, ok := defaults[key]; ok {
 				n.leaf.def = d

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,16 +18,6 @@ const Off = "off"
 
 // MaxWeight is the largest weight of a queue.
 const MaxWeight = 1000
-
-var queueName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,80}$`)
-
-// CheckQueueName refuses names that the configuration could not name, so that no job lands in a queue that nobody can work.
-func CheckQueueName(name string) error {
-	if !queueName.MatchString(name) {
-		return fmt.Errorf("%q is no queue name: use 1 to 80 letters, digits, dots, underscores or dashes", name)
-	}
-	return nil
-}
 
 // validator collects what no single value shows.
 type validator struct {
@@ -46,7 +35,10 @@ func (c *Config) validate() ([]Warning, []Problem) {
 			v.where[s.Key] = s.Where
 		}
 	}
-	v.backends()
+	v.broker()
+	v.store()
+	v.deadLetters()
+	v.outbox()
 	v.queues()
 	v.times()
 	v.kinds()
@@ -64,15 +56,16 @@ func (v *validator) problem(key, format string, args ...any) {
 	v.problems = append(v.problems, Problem{Key: key, Where: v.where[key], Message: fmt.Sprintf(format, args...)})
 }
 
-func (v *validator) backends() {
-	if b := v.c.Broker; b != "embedded" {
-		v.problem("broker", "%q is not built into this version: use embedded", b)
-	}
-	if b := v.c.DLQ.Backend; b != "store" {
-		v.problem("dlq.backend", "%q needs a networked broker, and none is built into this version: use store", b)
-	}
-	if v.c.Embedded.Path == "" {
-		v.problem("embedded.path", "is empty: name a file, for example ./caisson.db")
+func (v *validator) warn(key, format string, args ...any) {
+	v.warnings = append(v.warnings, Warning{Key: key, Message: fmt.Sprintf(format, args...)})
+}
+
+// show sets what is printed for a key whose default depends on others.
+func (v *validator) show(key, value string) {
+	for i := range v.c.settings {
+		if v.c.settings[i].Key == key {
+			v.c.settings[i].Value = value
+		}
 	}
 }
 
@@ -82,7 +75,7 @@ func (v *validator) queues() {
 	}
 	seen := map[string]bool{}
 	for _, q := range v.c.Queues {
-		err := CheckQueueName(q.Name)
+		err := v.c.CheckQueueName(q.Name)
 		switch {
 		case err != nil:
 			v.problem("queues", "%s", err)
@@ -90,6 +83,7 @@ func (v *validator) queues() {
 			v.problem("queues", "%s is listed twice: keep one", q.Name)
 		}
 		seen[q.Name] = true
+		v.queue(q)
 		if q.Weight < 1 || q.Weight > MaxWeight {
 			v.problem("queues", "%s has weight %d: it must lie between 1 and %d", q.Name, q.Weight, MaxWeight)
 		}
@@ -102,11 +96,7 @@ func (v *validator) queues() {
 func (v *validator) times() {
 	if v.c.Heartbeat == 0 {
 		v.c.Heartbeat = v.c.Lease / 3
-		for i := range v.c.settings {
-			if v.c.settings[i].Key == "heartbeat" {
-				v.c.settings[i].Value = show(v.c.Heartbeat)
-			}
-		}
+		v.show("heartbeat", show(v.c.Heartbeat))
 	} else if v.c.Heartbeat >= v.c.Lease/2 {
 		v.problem("heartbeat", "%s is not below half the lease of %s, so that one heartbeat that fails would lose it: use a third of it, %s",
 			schedule.FormatDuration(v.c.Heartbeat), schedule.FormatDuration(v.c.Lease), schedule.FormatDuration(v.c.Lease/3))
@@ -122,14 +112,14 @@ func (v *validator) kinds() {
 			sum += k.Bulkhead.Size
 			sized = append(sized, fmt.Sprintf("%s %d", name, k.Bulkhead.Size))
 		}
-		if keep := v.c.Idempotency.Retention; k.MaxAge > keep && k.Idempotency != "none" {
+		v.kindStore(key, k)
+		if keep := v.c.Idempotency.Retention; k.MaxAge > keep && k.Idempotency != "none" && v.c.ClaimStore() != StoreNone {
 			v.problem(key+".max_age", "%s is longer than idempotency.retention %s, so a late copy could run again: shorten it or raise the retention",
 				schedule.FormatDuration(k.MaxAge), schedule.FormatDuration(keep))
 		}
 		if span := schedule.Span(k.Backoff, k.MaxAttempts); k.MaxAge > 0 && !k.Backoff.IsZero() && span > k.MaxAge {
-			v.warnings = append(v.warnings, Warning{Key: key + ".max_age", Message: fmt.Sprintf(
-				"%d attempts can wait %s in all, so the last ones never come: a job expires at %s",
-				k.MaxAttempts, schedule.FormatDuration(span), schedule.FormatDuration(k.MaxAge))})
+			v.warn(key+".max_age", "%d attempts can wait %s in all, so the last ones never come: a job expires at %s",
+				k.MaxAttempts, schedule.FormatDuration(span), schedule.FormatDuration(k.MaxAge))
 		}
 	}
 	if sum > v.c.Concurrency {

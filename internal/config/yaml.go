@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -79,9 +78,13 @@ func refuseText(n *yaml.Node, secret bool) error {
 	}
 }
 
+func (l *leaf) isList() bool {
+	return l.typ == stringsType || l.typ == secretsType || l.typ == urlsType || l.typ == intsType || l.typ == queuesType
+}
+
 // fromSequence converts a list.
 func (l *leaf) fromSequence(n *yaml.Node) (any, error) {
-	if l.typ != stringsType && l.typ != secretsType && l.typ != intsType && l.typ != queuesType {
+	if !l.isList() {
 		return nil, errors.New("a list does not belong here: " + l.wants())
 	}
 	var texts []string
@@ -116,6 +119,8 @@ func (l *leaf) fromSequence(n *yaml.Node) (any, error) {
 	switch l.typ {
 	case queuesType:
 		return queues, nil
+	case urlsType:
+		return urlsOf(texts), nil
 	case intsType:
 		return parseInts(texts)
 	case secretsType:
@@ -126,40 +131,6 @@ func (l *leaf) fromSequence(n *yaml.Node) (any, error) {
 		return secrets, nil
 	}
 	return texts, nil
-}
-
-func queueFromMapping(n *yaml.Node) (Queue, error) {
-	q := Queue{Weight: 1}
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i].Value, resolve(n.Content[i+1])
-		if seen[key] {
-			return Queue{}, fmt.Errorf("%s is given twice", key)
-		}
-		seen[key] = true
-		if value.Kind != yaml.ScalarNode {
-			return Queue{}, fmt.Errorf("%s is not a single value", key)
-		}
-		switch key {
-		case "name", "default_kind":
-			if err := refuseText(value, false); err != nil {
-				return Queue{}, fmt.Errorf("%s: %w", key, err)
-			}
-			if key == "name" {
-				q.Name = value.Value
-			} else {
-				q.DefaultKind = value.Value
-			}
-		case "weight":
-			var err error
-			if q.Weight, err = strconv.Atoi(value.Value); err != nil { // YAML itself would take 1.5 for 1
-				return Queue{}, fmt.Errorf("weight: %q is not a whole number", value.Value)
-			}
-		default:
-			return Queue{}, fmt.Errorf("%q is unknown: %s", key, didYouMean(key, []string{"name", "weight", "default_kind"}))
-		}
-	}
-	return q, nil
 }
 
 func headersFromMapping(n *yaml.Node) (map[string]Secret, error) {
@@ -187,7 +158,7 @@ const (
 	wantsDuration = "a duration such as 30s, 5m or 14d"
 	wantsNumbers  = "a list of numbers"
 	wantsList     = "a list, or values separated by commas or spaces"
-	wantsQueues   = "a list of queues: name, name=weight, or a map with name, weight and default_kind"
+	wantsQueues   = "a list of queues: name, name=weight, or a map with name and weight"
 	wantsHeaders  = "a map of header names and values"
 	wantsBackoff  = "a backoff such as exponential(1s, 2, 1h) or fixed(30s, 2m, 10m)"
 	wantsText     = "text"
@@ -201,7 +172,7 @@ func (l *leaf) wants() string {
 		return wantsBackoff
 	case intsType:
 		return wantsNumbers
-	case stringsType, secretsType:
+	case stringsType, secretsType, urlsType:
 		return wantsList
 	case queuesType:
 		return wantsQueues

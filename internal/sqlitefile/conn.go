@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"path/filepath"
-
-	"modernc.org/sqlite"
 )
 
 // uninterrupted is the context of every statement: the writer must know how each one ended.
@@ -44,7 +42,7 @@ func dial(path string) (*conn, error) {
 		}
 		name = (&url.URL{Scheme: "file", Path: filepath.ToSlash(abs)}).String()
 	}
-	raw, err := (&sqlite.Driver{}).Open(name)
+	raw, err := engine.Open(name)
 	if err != nil {
 		return nil, wrap("open", path, err)
 	}

@@ -7,4 +7,5 @@
 //   - A tool that only looks never creates a file: see [Existing].
 //
 // A kind of broker is one row in drivers; nothing else in the programs knows which ones there are.
+// [Offline] is for checks: it knows what the configured broker could do and opens nothing.
 package stack

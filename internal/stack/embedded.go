@@ -5,17 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 
-	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
-	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
 
 // openEmbedded opens queue, claims and dead letters on one file, so that they share its commits.
-func openEmbedded(ctx context.Context, cfg *config.Config, mode Mode) (*Stack, error) {
+func openEmbedded(ctx context.Context, cfg *config.Config, mode Mode, logger *slog.Logger) (*Stack, error) {
 	if _, err := os.Stat(cfg.Embedded.Path); mode == Existing && errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("embedded queue: no file %s yet: start in the worker's directory, or name the file with --db or embedded.path", cfg.Embedded.Path)
 	}
@@ -27,20 +26,20 @@ func openEmbedded(ctx context.Context, cfg *config.Config, mode Mode) (*Stack, e
 	if err != nil {
 		return nil, fmt.Errorf("embedded queue %s: %w", cfg.Embedded.Path, err)
 	}
-	return onFile(ctx, file)
+	return onFile(ctx, cfg, file, func(s *Stack) error { return s.keepPostgres(ctx, cfg, logger) })
 }
 
-// OpenMemory opens an embedded stack that lives in memory, to check with what Open would be used for.
-func OpenMemory(ctx context.Context) (*Stack, error) {
+func offlineEmbedded(ctx context.Context, cfg *config.Config) (*Stack, error) {
 	file, err := sqlitefile.OpenMemory(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("embedded queue in memory: %w", err)
 	}
-	return onFile(ctx, file)
+	return onFile(ctx, cfg, file, func(s *Stack) error { return s.offlinePostgres(ctx, cfg) })
 }
 
-// onFile takes file over: it is closed with the stack, or here after an error.
-func onFile(ctx context.Context, file *sqlitefile.File) (*Stack, error) {
+// onFile takes file over: it is closed with the stack, or here after an error. postgres keeps claims and dead letters where they are not in the
+// file.
+func onFile(ctx context.Context, cfg *config.Config, file *sqlitefile.File, postgres func(*Stack) error) (*Stack, error) {
 	s := &Stack{closers: []func() error{file.Close}}
 	broker, err := embedded.OnFile(ctx, file, embedded.Config{})
 	if err != nil {
@@ -48,15 +47,13 @@ func onFile(ctx context.Context, file *sqlitefile.File) (*Stack, error) {
 	}
 	s.Broker = broker
 	s.closers = append(s.closers, broker.Close)
-	claims, err := claimsqlite.New(ctx, file)
+	if cfg.ClaimStore() == config.StorePostgres {
+		err = postgres(s)
+	} else {
+		err = s.keep(ctx, cfg, file)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.Claims = claims
-	letters, err := dlqsqlite.New(ctx, file)
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	s.DeadLetters = letters
 	return s, nil
 }

@@ -30,7 +30,7 @@ func load(t *testing.T, path string) *config.Config {
 func TestOneFileHoldsEverything(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "one.db")
-	s, err := stack.Open(t.Context(), load(t, path), stack.Create)
+	s, err := stack.Open(t.Context(), load(t, path), stack.Create, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestOneFileHoldsEverything(t *testing.T) {
 		t.Errorf("the broker is open after Close: %v", err)
 	}
 
-	again, err := stack.Open(t.Context(), load(t, path), stack.Existing)
+	again, err := stack.Open(t.Context(), load(t, path), stack.Existing, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestOneFileHoldsEverything(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if n, err := again.DeadLetters.Count(t.Context(), dlq.Filter{}); n != 1 || err != nil {
+	if n, err := again.Letters.Count(t.Context(), dlq.Filter{}); n != 1 || err != nil {
 		t.Errorf("dead letters after reopening: %d, %v; want 1", n, err)
 	}
 	if queues, err := again.Broker.Queues(t.Context()); len(queues) != 1 || err != nil {
@@ -71,7 +71,7 @@ func TestOneFileHoldsEverything(t *testing.T) {
 func TestExistingMakesNoFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none.db")
-	s, err := stack.Open(t.Context(), load(t, path), stack.Existing)
+	s, err := stack.Open(t.Context(), load(t, path), stack.Existing, nil)
 	if err == nil {
 		t.Fatal(errors.Join(errors.New("opened a file that is not there"), s.Close()))
 	}
@@ -85,7 +85,7 @@ func TestExistingMakesNoFile(t *testing.T) {
 
 func TestUnknownBroker(t *testing.T) {
 	t.Parallel()
-	if _, err := stack.Open(t.Context(), &config.Config{Broker: "carrier-pigeon"}, stack.Create); err == nil || !strings.Contains(err.Error(), "carrier-pigeon") {
+	if _, err := stack.Open(t.Context(), &config.Config{Broker: "carrier-pigeon"}, stack.Create, nil); err == nil || !strings.Contains(err.Error(), "carrier-pigeon") {
 		t.Errorf("error %v does not name the broker", err)
 	}
 }

@@ -89,7 +89,7 @@ func (b *Broker) File() *sqlitefile.File { return b.file }
 func (b *Broker) Database() any { return b.file }
 
 // Capabilities implements [queue.Broker].
-func (b *Broker) Capabilities() queue.Capabilities {
+func (b *Broker) Capabilities(string) queue.Capabilities {
 	return queue.Capabilities{
 		Name:           "embedded",
 		MaxBody:        b.cfg.MaxBody,

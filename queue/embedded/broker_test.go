@@ -11,9 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
-
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -259,30 +256,6 @@ func TestPlans(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestHeaders(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.Map(rapid.SliceOf(rapid.Byte()), func(b []byte) string { return string(b) })
-		want := rapid.MapOf(text, text).Draw(t, "headers")
-		got := decodeHeaders(encodeHeaders(want))
-		if len(want) == 0 {
-			want = nil
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatal(diff)
-		}
-		if len(want) == 1 { // cut anywhere, it is no headers rather than wrong ones
-			whole := encodeHeaders(want)
-			cut := whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]
-			if got := decodeHeaders(cut); len(got) != 0 {
-				t.Fatalf("%q gave %q", cut, got)
-			}
-		}
-	})
-	rapid.Check(t, func(t *rapid.T) { // damage never panics
-		decodeHeaders(rapid.SliceOf(rapid.Byte()).Draw(t, "damaged"))
-	})
 }
 
 func TestBigBatchKeepsOrder(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/internal/headers"
 )
 
 // A batch is cut where one of these is reached, so that it does not keep others from the writer for long.
@@ -93,7 +94,7 @@ type row struct {
 }
 
 func (b *Broker) encode(p *queue.Publication) (row, error) {
-	r := row{headers: encodeHeaders(p.Headers), body: p.Body}
+	r := row{headers: headers.Encode(p.Headers), body: p.Body}
 	if size := len(r.headers) + len(r.body); size > b.cfg.MaxBody {
 		return row{}, &queue.TooLargeError{Size: size, Limit: b.cfg.MaxBody}
 	}

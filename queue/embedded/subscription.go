@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/internal/headers"
 )
 
 // subscription implements [queue.Subscription].
@@ -195,11 +196,11 @@ func peek(tx *sqlitefile.Tx, queue, now int64, n int, into []delivery) ([]delive
 	}
 	for rows.Next() {
 		var d delivery
-		var headers []byte
-		if err := rows.Scan(&d.id, &d.deliveries, &d.attempts, &d.enqueued, &headers, &d.body); err != nil {
+		var head []byte
+		if err := rows.Scan(&d.id, &d.deliveries, &d.attempts, &d.enqueued, &head, &d.body); err != nil {
 			return nil, err
 		}
-		d.headers = decodeHeaders(headers)
+		d.headers, _ = headers.Decode(head) // a message without its envelope ends in the dead letters; an error here would block the queue
 		into = append(into, d)
 	}
 	if err := rows.Err(); err != nil {

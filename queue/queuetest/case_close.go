@@ -107,7 +107,9 @@ func caseLeasesOutliveSubscription(e *env) {
 
 func caseDurableAcrossReopen(e *env) {
 	pubs := numbered(5)
-	pubs[4].Delay = e.h.Delay
+	if !e.h.Want.FIFO {
+		pubs[4].Delay = e.h.Delay
+	}
 	e.publish(pubs...)
 	sub := e.subscribe(e.h.Lease, 2)
 	leases := e.collect(sub, 2, 0)

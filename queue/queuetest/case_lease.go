@@ -79,7 +79,7 @@ func caseRetryDelayTooLong(e *env) {
 	e.publish(numbered(1)...)
 	sub := e.subscribe(e.h.Hold, 1)
 	l := e.receive(sub, 0)
-	e.wantErr("Retry with a delay above MaxDelay", l.Retry(e.Context(), e.h.Want.MaxDelay+time.Second, false), queue.ErrDelayTooLong)
+	e.wantErr("Retry with a delay above MaxRetryDelay", l.Retry(e.Context(), e.h.Want.MaxRetryDelay+time.Second, false), queue.ErrDelayTooLong)
 	e.ack(l) // the lease is still held
 }
 
@@ -152,6 +152,49 @@ func caseStaleCallChangesNothing(e *env) {
 		e.Fatalf("the new holder's Retry: %v", err)
 	}
 	e.ack(e.receive(other, 0)) // nothing was removed
+}
+
+// caseCeiling asks for more than a lease can last: what is granted ends at the ceiling, and the lease is still good.
+func caseCeiling(e *env) {
+	e.publish(numbered(1)...)
+	l := e.receive(e.subscribe(e.h.Hold, 1), 0)
+	most := e.h.Want.MaxLease
+	switch {
+	case most == 0 && !l.Ceiling.IsZero():
+		e.Errorf("Lease.Ceiling is %v, want none: the broker declares no MaxLease", l.Ceiling)
+	case most > 0 && l.Ceiling.IsZero():
+		e.Fatalf("Lease.Ceiling is not set, yet MaxLease is %v", most)
+	case most > 0 && time.Until(l.Ceiling) > most:
+		e.Errorf("Lease.Ceiling is %v away, more than MaxLease %v", time.Until(l.Ceiling), most)
+	}
+	if err := l.Extend(e.Context(), most+2*e.h.Hold); err != nil {
+		e.Fatalf("Extend beyond what a lease can last: %v", err)
+	}
+	if end := l.Deadline(); most > 0 && end.After(l.Ceiling) {
+		e.Errorf("the extended lease ends %v after its ceiling", end.Sub(l.Ceiling))
+	}
+	e.ack(l)
+}
+
+// caseCeilingEndsTheLease extends a lease again and again, as a heartbeat does.
+func caseCeilingEndsTheLease(e *env) {
+	e.publish(numbered(1)...)
+	l := e.receive(e.subscribe(e.h.Hold, 1), 0)
+	other := e.subscribe(e.h.Hold, 1)
+	most := time.Now().Add(e.h.Want.MaxLease)
+	for time.Now().Before(most) {
+		if err := l.Extend(e.Context(), e.h.Hold); err != nil {
+			e.Fatalf("Extend %v before the end: %v", time.Until(most), err)
+		}
+		time.Sleep(min(time.Until(l.Deadline()), e.h.Hold/3) - time.Millisecond)
+		if l.Deadline().Equal(l.Ceiling) {
+			break
+		}
+	}
+	again := e.receive(other, time.Until(most))
+	e.notBefore("a message whose lease was extended to its ceiling", l.Ceiling)
+	e.wantErr("Extend of a lease past its ceiling", l.Extend(e.Context(), e.h.Hold), queue.ErrLeaseLost)
+	e.ack(again)
 }
 
 func caseLeaseTooLong(e *env) {

@@ -15,8 +15,10 @@ import (
 // longDelay is a delay that does not end during a case.
 func (e *env) longDelay() time.Duration {
 	delay := e.h.Hold
-	if most := e.h.Want.MaxDelay; most > 0 {
-		delay = min(delay, most)
+	for _, most := range []time.Duration{e.h.Want.MaxDelay, e.h.Want.MaxRetryDelay} {
+		if most > 0 {
+			delay = min(delay, most)
+		}
 	}
 	return delay
 }
@@ -38,6 +40,7 @@ func caseBytesUnchanged(e *env) {
 		"line ends":     []byte("a\r\nb\rc\nd\x00"),
 		"JSON":          []byte(`{ "b":"a&b<c>", "a":1.0, "z":"` + "\u2028" + `" } `),
 		"base64":        []byte("aGVsbG8="),
+		"emoji":         []byte("sent \U0001f680 \U00024b62"),
 		"white space":   []byte(" \t\n"),
 	}
 	for name, body := range bodies {
@@ -79,7 +82,8 @@ func caseHeadersKept(e *env) {
 
 func caseLeaseFields(e *env) {
 	before := time.Now()
-	e.publish(numbered(1)...)
+	pubs := numbered(1)
+	e.publish(pubs...)
 	published := time.Now()
 	l := e.receive(e.subscribe(e.h.Hold, 1), 0)
 	if most := time.Now().Add(e.h.Hold); l.Deadline().After(most) {
@@ -90,6 +94,13 @@ func caseLeaseFields(e *env) {
 	}
 	if l.ID == "" {
 		e.Error("Lease.ID is empty")
+	}
+	group := ""
+	if e.h.Want.FIFO {
+		group = pubs[0].Group
+	}
+	if l.Group != group {
+		e.Errorf("Lease.Group is %q, want %q", l.Group, group)
 	}
 	switch {
 	case !e.h.StampsEnqueued && !l.EnqueuedAt.IsZero():

@@ -13,19 +13,40 @@ import (
 )
 
 func memHarness(f memFaults) Harness {
+	var s *memStore
 	return Harness{
-		Want: memCapabilities(),
+		Want: memCapabilities(false),
 		New: func(testing.TB) func() queue.Broker {
-			s := newMemStore(f)
-			return func() queue.Broker { return openMem(s) }
+			s = newMemStore(f)
+			newest := s
+			return func() queue.Broker { return openMem(newest) }
 		},
+		Cut:     func(testing.TB) { s.cut() },
 		Durable: true, LeasesOutliveClose: true, Shared: true, Fenced: true, CountsDeliveries: true, StampsEnqueued: true,
 		Virtual: true,
 	}
 }
 
+// fifoHarness is memHarness with queues that keep the order of groups.
+func fifoHarness(f memFaults) Harness {
+	var s *memStore
+	h := memHarness(f)
+	h.Want, h.HidesInFlight = memCapabilities(true), true
+	h.New = func(testing.TB) func() queue.Broker {
+		s = newMemStore(f)
+		s.fifo = true
+		newest := s
+		return func() queue.Broker { return openMem(newest) }
+	}
+	h.Cut = func(testing.TB) { s.cut() }
+	return h
+}
+
 // TestConformance shows that the suite can be passed, and with which little code.
-func TestConformance(t *testing.T) { Run(t, memHarness(memFaults{})) }
+func TestConformance(t *testing.T) {
+	Run(t, memHarness(memFaults{}))
+	t.Run("FIFO", func(t *testing.T) { Run(t, fifoHarness(memFaults{})) })
+}
 
 // memFaults break one sentence of the contract each.
 type memFaults struct {
@@ -33,7 +54,13 @@ type memFaults struct {
 	neverExpires, expiresEarly, ignoresExtend, unfenced, acceptsTooLarge, batchFailsWhole, ignoresDelay       bool
 	cutsDelay, alwaysCharges, neverCharges, extendCharges, zeroForUnknown, closeDoesNotUnblock, ignoresSlots  bool
 	reverses, loseOnReopen, createTruncates, releasesLate, settlesNothing, losesRetried, takesAnyLease        bool
-	deliveriesStay                                                                                            bool
+	deliveriesStay, noCeiling, ceilingTooLate, showsGroup                                                     bool
+
+	// Connections.
+	losesLeased, deafAfterCut, staysUnhealthy, staleTags, saysYesAfterCut bool
+	// FIFO.
+	overtakesLeased, overtakesRetried, overtakesLost, stallsQueue, swapsGroup bool
+	keepsDuplicates, dedupsByGroup, forgetsAcked, hidesGroup                  bool
 }
 
 func (f memFaults) mangle(body []byte) []byte {
@@ -79,28 +106,66 @@ func TestSuiteCatches(t *testing.T) {
 		{"empties a queue that is there", memFaults{createTruncates: true}, []string{"CreateQueueAgain"}},
 		{"releases late", memFaults{releasesLate: true}, []string{"ReleaseIsImmediate"}},
 		{"loses retried", memFaults{losesRetried: true}, []string{"RetryHonoursDelay", "RetryWithoutDelay", "SettledOnce"}},
+		{"has no ceiling", memFaults{noCeiling: true}, []string{"Ceiling", "CeilingEndsTheLease"}},
+		{"has too late a ceiling", memFaults{ceilingTooLate: true}, []string{"Ceiling", "CeilingEndsTheLease"}},
+		{"shows a group without order", memFaults{showsGroup: true}, []string{"LeaseFields"}},
+		{"loses what is leased in a cut", memFaults{losesLeased: true}, []string{"Cut"}},
+		{"is deaf after a cut", memFaults{deafAfterCut: true}, []string{"Cut"}},
+		{"is unhealthy after a cut", memFaults{staysUnhealthy: true}, []string{"Cut"}},
+		{"settles another message after a cut", memFaults{staleTags: true}, []string{"Cut"}},
+		{"says yes to whatever comes after a cut", memFaults{saysYesAfterCut: true}, []string{"Cut"}},
 	} {
-		for _, name := range m.by {
-			t.Run(m.name+"/"+name, func(t *testing.T) {
-				if log := runRecorded(t, memHarness(m.faults), name); len(log) == 0 {
-					t.Errorf("case %s passed with a broker that %s", name, m.name)
-				}
-			})
-		}
+		catches(t, memHarness(m.faults), m.name, m.by)
+	}
+}
+
+// TestSuiteCatchesFIFO does the same with queues that keep the order of groups.
+func TestSuiteCatchesFIFO(t *testing.T) {
+	for _, m := range []struct {
+		name   string
+		faults memFaults
+		by     []string
+	}{
+		{"overtakes a leased head", memFaults{overtakesLeased: true}, []string{"FIFOLeasedHead"}},
+		{"overtakes a retried head", memFaults{overtakesRetried: true}, []string{"FIFORetriedHead"}},
+		{"overtakes a lost head", memFaults{overtakesLost: true}, []string{"FIFOLostHead"}},
+		{"stalls the whole queue", memFaults{stallsQueue: true}, []string{"FIFOLeasedHead", "FIFORetriedHead", "FIFOLostHead"}},
+		{"swaps within a group", memFaults{swapsGroup: true}, []string{"FIFOLeasedHead", "FIFOReleasedHead", "FIFOOrder"}},
+		{"releases late", memFaults{releasesLate: true}, []string{"FIFOReleasedHead"}},
+		{"keeps duplicates", memFaults{keepsDuplicates: true}, []string{"FIFODropsDuplicates"}},
+		{"drops by group", memFaults{dedupsByGroup: true}, []string{"FIFODropsDuplicates", "FIFOOrder"}},
+		{"forgets the id of what was acked", memFaults{forgetsAcked: true}, []string{"FIFODropsDuplicates"}},
+		{"takes a delay", memFaults{cutsDelay: true}, []string{"FIFORefusesDelay"}},
+		{"hides the group", memFaults{hidesGroup: true}, []string{"LeaseFields"}},
+	} {
+		catches(t, fifoHarness(m.faults), m.name, m.by)
+	}
+}
+
+func catches(t *testing.T, h Harness, fault string, by []string) {
+	t.Helper()
+	for _, name := range by {
+		t.Run(fault+"/"+name, func(t *testing.T) {
+			if log := runRecorded(t, h, name); len(log) == 0 {
+				t.Errorf("case %s passed with a broker that %s", name, fault)
+			}
+		})
 	}
 }
 
 // TestRecorderPasses guards TestSuiteCatches: without a fault the same recorder must record nothing.
 func TestRecorderPasses(t *testing.T) {
-	for _, c := range cases {
-		if c.applies != nil && !c.applies(memHarness(memFaults{})) || c.name == "TenThousandMessages" { // no fault is left to it
-			continue
-		}
-		t.Run(c.name, func(t *testing.T) {
-			if log := runRecorded(t, memHarness(memFaults{}), c.name); len(log) > 0 {
-				t.Errorf("recorded: %q", log)
+	for form, h := range map[string]Harness{"plain": memHarness(memFaults{}), "FIFO": fifoHarness(memFaults{})} {
+		for _, c := range cases {
+			if c.applies != nil && !c.applies(h) || c.name == "TenThousandMessages" { // no fault is left to it
+				continue
 			}
-		})
+			t.Run(form+"/"+c.name, func(t *testing.T) {
+				if log := runRecorded(t, h, c.name); len(log) > 0 {
+					t.Errorf("recorded: %q", log)
+				}
+			})
+		}
 	}
 }
 

@@ -46,11 +46,7 @@ func (e *env) openBroker() queue.Broker {
 
 // name returns a queue name that nobody used before.
 func (e *env) name(base string) string {
-	var random [6]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		e.Fatal(err)
-	}
-	return e.h.QueueName("conformance-" + base + "-" + hex.EncodeToString(random[:]))
+	return e.h.QueueName("conformance-" + base + "-" + randomHex())
 }
 
 func (e *env) newQueue(base string) string {
@@ -88,17 +84,25 @@ func (e *env) subscribeTo(b queue.Broker, name string, lease time.Duration, slot
 }
 
 // numbered makes n messages that carry their number as body and header. Each has a group of its own, so that brokers
-// with groups deliver them independently.
+// with groups deliver them independently, and an id of its own, so that none is a duplicate of what another call made.
 func numbered(n int) []queue.Publication {
 	pubs := make([]queue.Publication, n)
+	call := randomHex()
 	for i := range pubs {
 		number := fmt.Sprint(i)
 		pubs[i] = queue.Publication{
 			Message: queue.Message{Body: []byte("message " + number), Headers: map[string]string{headerNumber: number}},
-			Group:   "group-" + number,
+			Group:   "group-" + call + "-" + number,
+			DedupID: call + "-" + number,
 		}
 	}
 	return pubs
+}
+
+func randomHex() string {
+	var random [6]byte
+	_, _ = rand.Read(random[:]) // never fails
+	return hex.EncodeToString(random[:])
 }
 
 // publish stores pubs and fails unless each is confirmed.

@@ -18,13 +18,14 @@ var errInjected = errors.New("injected")
 
 // TestConformanceWithoutFaults shows that the decorator itself changes nothing.
 func TestConformanceWithoutFaults(t *testing.T) {
-	h := memHarness(memFaults{})
-	plain := h.New
-	h.New = func(t testing.TB) func() queue.Broker {
-		open := plain(t)
-		return func() queue.Broker { return NewFaultBroker(open(), nil) }
+	for form, h := range map[string]Harness{"plain": memHarness(memFaults{}), "FIFO": fifoHarness(memFaults{})} {
+		plain := h.New
+		h.New = func(t testing.TB) func() queue.Broker {
+			open := plain(t)
+			return func() queue.Broker { return NewFaultBroker(open(), nil) }
+		}
+		t.Run(form, func(t *testing.T) { Run(t, h) })
 	}
-	Run(t, h)
 }
 
 // faulty runs f in virtual time with the in-memory broker behind plan.

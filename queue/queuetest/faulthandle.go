@@ -23,6 +23,7 @@ func (h *faultHandle) newLease() *queue.Lease {
 	l := queue.NewLease(m, h, h.lease.Deadline())
 	l.Queue, l.ID, l.EnqueuedAt = h.lease.Queue, h.lease.ID, h.lease.EnqueuedAt
 	l.DeliveryCount, l.Attempts = h.lease.DeliveryCount, h.lease.Attempts
+	l.Group, l.Ceiling = h.lease.Group, h.lease.Ceiling
 	return l
 }
 

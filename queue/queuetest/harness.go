@@ -12,7 +12,7 @@ import (
 
 // Harness describes one driver to the suite.
 type Harness struct {
-	// Want is what the driver must declare, pinned in the driver's own test. Capabilities() must equal it.
+	// Want is what the driver must declare, pinned in the driver's own test. Capabilities must equal it for the suite's queues.
 	Want queue.Capabilities
 
 	// New makes fresh, empty storage and returns a function that opens a broker over it. The suite closes each broker that
@@ -34,6 +34,13 @@ type Harness struct {
 	CountsDeliveries bool
 	// StampsEnqueued pins that [queue.Lease.EnqueuedAt] is known. Where it is false the time must be zero.
 	StampsEnqueued bool
+	// HidesInFlight pins that a retried message counts as in flight, not as delayed, until its delay is over. Brokers that hide it by
+	// its lease cannot tell the two apart.
+	HidesInFlight bool
+
+	// Cut breaks the connections of every broker that is open on the newest storage of New, and returns when they can be made again.
+	// Leases may or may not survive that. Nil if there are no connections.
+	Cut func(t testing.TB)
 
 	// Virtual runs each case in a testing/synctest bubble. The driver must then start its goroutines when it is opened, and wait
 	// only on channels and on package time.
@@ -58,6 +65,8 @@ type Harness struct {
 	Poll time.Duration
 	// BigBody is the size in bytes of the largest body that must pass. Zero means 1 MiB.
 	BigBody int
+	// Many is how many messages the largest case moves. Zero means 10,000; lower it for slow servers.
+	Many int
 }
 
 func (h Harness) withDefaults() Harness {
@@ -74,6 +83,9 @@ func (h Harness) withDefaults() Harness {
 	set(&h.Poll, 50*time.Millisecond)
 	if h.BigBody == 0 {
 		h.BigBody = 1 << 20
+	}
+	if h.Many == 0 {
+		h.Many = 10_000
 	}
 	if h.QueueName == nil {
 		h.QueueName = func(name string) string { return name }
@@ -92,10 +104,12 @@ func (h Harness) validate() error {
 		return fmt.Errorf("Harness.Hold %v is less than three times Wait %v: a held lease could end during a case", h.Hold, h.Wait)
 	case want.MaxLease > 0 && want.MaxLease < h.Hold:
 		return fmt.Errorf("Harness.Want.MaxLease %v is below Hold %v: lower Hold and Wait", want.MaxLease, h.Hold)
-	case want.MaxDelay > 0 && want.MaxDelay < h.Delay:
-		return fmt.Errorf("Harness.Want.MaxDelay %v is below Delay %v: lower Delay", want.MaxDelay, h.Delay)
+	case want.MaxDelay > 0 && want.MaxDelay < h.Delay, want.MaxRetryDelay > 0 && want.MaxRetryDelay < h.Delay:
+		return fmt.Errorf("Harness.Want.MaxDelay %v or MaxRetryDelay %v is below Delay %v: lower Delay", want.MaxDelay, want.MaxRetryDelay, h.Delay)
 	case want.MaxBody > 0 && want.MaxBody < h.BigBody:
 		return fmt.Errorf("Harness.Want.MaxBody %d is below BigBody %d: lower BigBody", want.MaxBody, h.BigBody)
+	case want.FIFO && want.MaxDelay > 0:
+		return errors.New("Harness.Want.MaxDelay is set with FIFO: such a queue takes no delays of messages at all")
 	case h.LeasesOutliveClose && !h.Durable:
 		return errors.New("Harness.LeasesOutliveClose needs Durable")
 	}
@@ -148,7 +162,7 @@ var cases = []testCase{
 	{name: "PublishResultsInOrder", run: casePublishResultsInOrder},
 	{name: "PublishDoneContext", run: casePublishDoneContext},
 	{name: "PublishTooLarge", applies: limitsBody, run: casePublishTooLarge},
-	{name: "PublishDelayed", run: casePublishDelayed},
+	{name: "PublishDelayed", applies: not(fifo), run: casePublishDelayed},
 	{name: "PublishNegativeDelay", run: casePublishNegativeDelay},
 	{name: "PublishDelayTooLong", applies: limitsDelay, run: casePublishDelayTooLong},
 
@@ -157,12 +171,14 @@ var cases = []testCase{
 	{name: "ExtendPostpones", run: caseExtendPostpones},
 	{name: "RetryHonoursDelay", run: caseRetryHonoursDelay},
 	{name: "RetryWithoutDelay", run: caseRetryWithoutDelay},
-	{name: "RetryDelayTooLong", applies: limitsDelay, run: caseRetryDelayTooLong},
+	{name: "RetryDelayTooLong", applies: limitsRetry, run: caseRetryDelayTooLong},
 	{name: "ReleaseIsImmediate", run: caseReleaseIsImmediate},
 	{name: "ExpiredLeaseIsLost", run: caseExpiredLeaseIsLost},
 	{name: "SettledOnce", run: caseSettledOnce},
 	{name: "StaleCallChangesNothing", applies: fenced, run: caseStaleCallChangesNothing},
 	{name: "LeaseTooLong", applies: limitsLease, run: caseLeaseTooLong},
+	{name: "Ceiling", run: caseCeiling},
+	{name: "CeilingEndsTheLease", applies: waitsForCeiling, run: caseCeilingEndsTheLease},
 
 	{name: "ReceiveTakesNoMoreThanAsked", run: caseReceiveTakesNoMoreThanAsked},
 	{name: "SlotsBoundWhatIsHeld", run: caseSlotsBoundWhatIsHeld},
@@ -175,6 +191,14 @@ var cases = []testCase{
 	{name: "AttemptsUnknown", applies: not(countsAttempts), run: caseAttemptsUnknown},
 	{name: "Depth", run: caseDepth},
 
+	{name: "FIFOLeasedHead", applies: fifo, run: caseFIFOLeasedHead},
+	{name: "FIFORetriedHead", applies: fifo, run: caseFIFORetriedHead},
+	{name: "FIFOReleasedHead", applies: fifo, run: caseFIFOReleasedHead},
+	{name: "FIFOLostHead", applies: fifo, run: caseFIFOLostHead},
+	{name: "FIFOOrder", applies: fifo, run: caseFIFOOrder},
+	{name: "FIFODropsDuplicates", applies: fifo, run: caseFIFODropsDuplicates},
+	{name: "FIFORefusesDelay", applies: fifo, run: caseFIFORefusesDelay},
+
 	{name: "CloseSubscription", run: caseCloseSubscription},
 	{name: "CloseBroker", run: caseCloseBroker},
 	{name: "LeasesOutliveSubscription", run: caseLeasesOutliveSubscription},
@@ -182,14 +206,20 @@ var cases = []testCase{
 	{name: "LeasesOutliveClose", applies: leasesOutliveClose, run: caseLeasesOutliveClose},
 	{name: "TwoBrokersShareQueues", applies: shared, run: caseTwoBrokersShareQueues},
 
+	{name: "Cut", applies: canCut, run: caseCut},
+
 	{name: "ReceiversNeverShare", run: caseReceiversNeverShare},
 	{name: "TenThousandMessages", run: caseTenThousandMessages},
 }
 
 func limitsBody(h Harness) bool         { return h.Want.MaxBody > 0 }
 func limitsDelay(h Harness) bool        { return h.Want.MaxDelay > 0 }
+func limitsRetry(h Harness) bool        { return h.Want.MaxRetryDelay > 0 }
 func limitsLease(h Harness) bool        { return h.Want.MaxLease > 0 }
-func ordered(h Harness) bool            { return h.Want.Ordered }
+func ordered(h Harness) bool            { return h.Want.Ordered && !h.Want.FIFO } // FIFO has cases of its own
+func fifo(h Harness) bool               { return h.Want.FIFO }
+func canCut(h Harness) bool             { return h.Cut != nil }
+func waitsForCeiling(h Harness) bool    { return h.Virtual && h.Want.MaxLease > 0 }
 func countsAttempts(h Harness) bool     { return h.Want.CountsAttempts }
 func fenced(h Harness) bool             { return h.Fenced }
 func durable(h Harness) bool            { return h.Durable }

@@ -20,22 +20,30 @@ type memStore struct {
 	lastID  int
 	changed chan struct{} // closed and replaced at each change
 	faults  memFaults
+
+	fifo  bool
+	dedup map[string]time.Time // when a DedupID was last stored
+
+	session int       // one more after each cut
+	tags    int       // given out in this session
+	down    time.Time // until then nothing can be reached
 }
 
 type memMessage struct {
 	queue.Message
-	id         string
+	id, group  string
 	enqueued   time.Time
 	visible    time.Time // when it can be received; the deadline while it is leased
 	order      int
 	leased     bool
 	generation int // one more for each lease: a stale handle has an older one
+	tag        int // of the newest lease, within its session
 	deliveries int
 	attempts   int
 }
 
 func newMemStore(f memFaults) *memStore {
-	return &memStore{queues: map[string][]*memMessage{}, changed: make(chan struct{}), faults: f}
+	return &memStore{queues: map[string][]*memMessage{}, changed: make(chan struct{}), faults: f, dedup: map[string]time.Time{}}
 }
 
 // change wakes every waiting receive. The caller holds mu.
@@ -44,11 +52,16 @@ func (s *memStore) change() {
 	s.changed = make(chan struct{})
 }
 
-func memCapabilities() queue.Capabilities {
-	return queue.Capabilities{
-		Name: "memory", MaxDelay: time.Hour, MaxLease: 2 * time.Hour, MaxBody: 2 << 20, Ordered: true, CountsAttempts: true,
+func memCapabilities(fifo bool) queue.Capabilities {
+	c := queue.Capabilities{
+		Name: "memory", MaxDelay: time.Hour, MaxRetryDelay: 90 * time.Minute, MaxLease: 2 * time.Hour, MaxBody: 2 << 20, Ordered: true, CountsAttempts: true,
 		SingleHost: true, Depth: queue.DepthReady | queue.DepthInFlight,
 	}
+	if fifo {
+		c.FIFO, c.Ordered, c.CountsAttempts, c.MaxDelay = true, false, false, 0
+		c.Depth |= queue.DepthDelayed
+	}
+	return c
 }
 
 // memBroker is the smallest broker that keeps the whole contract, with switches that break it.
@@ -61,8 +74,8 @@ type memBroker struct {
 
 func openMem(s *memStore) *memBroker { return &memBroker{memStore: s, done: make(chan struct{})} }
 
-func (b *memBroker) Capabilities() queue.Capabilities {
-	c := memCapabilities()
+func (b *memBroker) Capabilities(string) queue.Capabilities {
+	c := memCapabilities(b.fifo)
 	if b.faults.declaresLess {
 		c.Ordered = false
 	}
@@ -95,6 +108,9 @@ func (b *memBroker) check(name string) error {
 	if b.isClosed() {
 		return queue.ErrClosed
 	}
+	if b.isDown() {
+		return queue.ErrUnavailable
+	}
 	if _, ok := b.queues[name]; !ok {
 		return queue.ErrQueueNotFound
 	}
@@ -122,7 +138,9 @@ func (b *memBroker) Publish(ctx context.Context, name string, pubs []queue.Publi
 	for i, p := range pubs {
 		err := cmp.Or(ctx.Err(), b.check(name), b.checkPublication(p))
 		if err == nil && !b.faults.batchFailsWhole || err == nil && failed == nil {
-			results[i].ID = b.store(name, p)
+			if !b.duplicate(p) {
+				results[i].ID = b.store(name, p)
+			}
 			continue
 		}
 		failed = cmp.Or(err, failed)
@@ -132,10 +150,10 @@ func (b *memBroker) Publish(ctx context.Context, name string, pubs []queue.Publi
 }
 
 func (b *memBroker) checkPublication(p queue.Publication) error {
-	if most := memCapabilities().MaxBody; len(p.Body) > most && !b.faults.acceptsTooLarge {
+	if most := memCapabilities(b.fifo).MaxBody; len(p.Body) > most && !b.faults.acceptsTooLarge {
 		return &queue.TooLargeError{Size: len(p.Body), Limit: most}
 	}
-	if p.Delay > memCapabilities().MaxDelay && !b.faults.cutsDelay {
+	if p.Delay > memCapabilities(b.fifo).MaxDelay && !b.faults.cutsDelay {
 		return queue.ErrDelayTooLong
 	}
 	return nil
@@ -149,7 +167,7 @@ func (b *memBroker) store(name string, p queue.Publication) string {
 	}
 	m := &memMessage{
 		Message: queue.Message{Body: b.faults.mangle(slices.Clone(p.Body)), Headers: maps.Clone(p.Headers)},
-		id:      strconv.Itoa(b.lastID), enqueued: now, visible: now.Add(max(0, p.Delay)), order: b.lastID,
+		id:      strconv.Itoa(b.lastID), group: p.Group, enqueued: now, visible: now.Add(max(0, p.Delay)), order: b.lastID,
 	}
 	if b.faults.dropsHeaders {
 		delete(m.Headers, "tracestate")
@@ -169,14 +187,14 @@ func (b *memBroker) Depth(_ context.Context, name string) (queue.Depth, error) {
 
 func (b *memBroker) depth(name string) queue.Depth {
 	d := queue.Depth{Ready: queue.CountOf(0), InFlight: queue.CountOf(0)}
-	if b.faults.zeroForUnknown {
+	if b.faults.zeroForUnknown || b.fifo {
 		d.Delayed = queue.CountOf(0)
 	}
 	for _, m := range b.queues[name] {
 		switch {
 		case !m.visible.After(time.Now()):
 			d.Ready.N++
-		case m.leased:
+		case m.leased, b.fifo: // hidden by its lease
 			d.InFlight.N++
 		}
 	}

@@ -28,7 +28,7 @@ func (b *memBroker) Subscribe(_ context.Context, name string, cfg queue.Subscrib
 	if err := b.check(name); err != nil {
 		return nil, err
 	}
-	if cfg.Lease > memCapabilities().MaxLease && !b.faults.takesAnyLease {
+	if cfg.Lease > memCapabilities(b.fifo).MaxLease && !b.faults.takesAnyLease {
 		return nil, errors.New("lease too long")
 	}
 	if cfg.Lease == 0 {
@@ -44,7 +44,7 @@ func (s *memSub) Close() error {
 	return nil
 }
 
-func (s *memSub) Healthy() error {
+func (s *memSub) closedErr() error {
 	select {
 	case <-s.done:
 		return queue.ErrClosed
@@ -55,10 +55,23 @@ func (s *memSub) Healthy() error {
 	}
 }
 
+// Healthy is also about the connection.
+func (s *memSub) Healthy() error {
+	if err := s.closedErr(); err != nil {
+		return err
+	}
+	s.b.memStore.mu.Lock()
+	defer s.b.memStore.mu.Unlock()
+	if s.b.isDown() || s.b.session > 0 && s.b.faults.staysUnhealthy {
+		return queue.ErrUnavailable
+	}
+	return nil
+}
+
 func (s *memSub) Receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 	unblock := [2]chan struct{}{s.done, s.b.done}
 	for {
-		if err := s.Healthy(); err != nil {
+		if err := s.closedErr(); err != nil {
 			return nil, err
 		}
 		if s.b.faults.closeDoesNotUnblock {
@@ -92,6 +105,9 @@ func (s *memSub) Receive(ctx context.Context, most int) ([]*queue.Lease, error) 
 func (s *memSub) take(most int) (leases []*queue.Lease, next time.Duration) {
 	now, f := time.Now(), s.b.faults
 	next = time.Hour
+	if s.b.isDown() || s.b.session > 0 && f.deafAfterCut {
+		return nil, 10 * time.Millisecond
+	}
 	for h := range s.held {
 		if h.m.generation != h.generation || !h.m.leased || !h.m.visible.After(now) {
 			delete(s.held, h)
@@ -108,7 +124,17 @@ func (s *memSub) take(most int) (leases []*queue.Lease, next time.Duration) {
 		msgs = slices.Clone(msgs)
 		slices.Reverse(msgs)
 	}
+	blocked := func(*memMessage) bool { return false }
+	if s.b.fifo {
+		msgs, blocked = s.b.inGroups(msgs, now)
+	}
 	for _, m := range msgs {
+		if blocked(m) {
+			if wait := m.visible.Sub(now); wait > 0 {
+				next = min(next, wait)
+			}
+			continue
+		}
 		wait := m.visible.Sub(now)
 		free := len(s.held) < s.slots || f.ignoresSlots
 		stolen := f.sharesLeases && m.leased && m.deliveries == 1
@@ -126,6 +152,8 @@ func (s *memSub) lend(m *memMessage, now time.Time) *queue.Lease {
 	f := s.b.faults
 	m.leased, m.visible = true, now.Add(s.lease)
 	m.generation++
+	s.b.tags++
+	m.tag = s.b.tags
 	m.deliveries++
 	m.attempts++
 	deadline := m.visible
@@ -135,10 +163,23 @@ func (s *memSub) lend(m *memMessage, now time.Time) *queue.Lease {
 	case f.neverExpires:
 		m.visible = now.Add(1000 * time.Hour)
 	}
-	h := &memHandle{s: s, m: m, generation: m.generation}
+	h := &memHandle{s: s, m: m, generation: m.generation, session: s.b.session, tag: m.tag}
 	s.held[h] = true
 	l := queue.NewLease(queue.Message{Body: m.Body, Headers: maps.Clone(m.Headers)}, h, deadline)
 	l.Queue, l.ID, l.DeliveryCount, l.Attempts, l.EnqueuedAt = s.queue, m.id, m.deliveries, m.attempts, m.enqueued
+	l.Ceiling = now.Add(memCapabilities(false).MaxLease)
+	if f.noCeiling {
+		l.Ceiling = time.Time{}
+	}
+	if f.ceilingTooLate {
+		l.Ceiling = l.Ceiling.Add(time.Hour)
+	}
+	if s.b.fifo {
+		l.Attempts = 0
+	}
+	if s.b.fifo && !f.hidesGroup || f.showsGroup {
+		l.Group = m.group
+	}
 	if f.deliveriesStay {
 		l.DeliveryCount = 1
 	}
@@ -150,9 +191,14 @@ type memHandle struct {
 	s          *memSub
 	m          *memMessage
 	generation int
+	session    int
+	tag        int
 }
 
 func (h *memHandle) check() error {
+	if h.s.b.isDown() {
+		return queue.ErrUnavailable
+	}
 	if stale := h.m.generation != h.generation || !h.m.leased; stale && !h.s.b.faults.unfenced {
 		return queue.ErrLeaseLost
 	}
@@ -180,11 +226,15 @@ func (h *memHandle) Settle(_ context.Context, set queue.Settlement) error {
 	s := h.s.b.memStore
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	h.acrossCut()
+	if h.session < s.session && s.faults.saysYesAfterCut {
+		return nil
+	}
 	if err := h.check(); err != nil {
 		return err
 	}
 	f, m := s.faults, h.m
-	if set.Delay > memCapabilities().MaxDelay && !f.cutsDelay {
+	if set.Delay > memCapabilities(false).MaxRetryDelay && !f.cutsDelay {
 		return queue.ErrDelayTooLong
 	}
 	if f.settlesNothing {
@@ -203,6 +253,9 @@ func (h *memHandle) Settle(_ context.Context, set queue.Settlement) error {
 		m.visible = m.visible.Add(h.s.lease)
 	case set.Action == queue.ActionAck && !f.redeliversAcked:
 		s.queues[h.s.queue] = slices.DeleteFunc(s.queues[h.s.queue], func(other *memMessage) bool { return other == m })
+	}
+	if f.forgetsAcked && set.Action == queue.ActionAck {
+		clear(s.dedup)
 	}
 	if f.losesRetried && set.Action == queue.ActionRetry {
 		s.queues[h.s.queue] = slices.DeleteFunc(s.queues[h.s.queue], func(other *memMessage) bool { return other == m })

@@ -59,7 +59,7 @@ Without any configuration the queue is the file ./caisson.db, and jobs come from
 Settings come from defaults, the file (--config or CAISSON_CONFIG), CAISSON_* variables and flags, each stronger than the one before.
 
 ` + cli.ExitCodes,
-	}, p.runCommand(), p.enqueueCommand(), p.queuesCommand(), p.configCommand(), p.versionCommand())
+	}, p.runCommand(), p.enqueueCommand(), p.queuesCommand(), p.explainCommand(), p.migrateCommand(), p.relayCommand(), p.outboxCommand(), p.configCommand(), p.versionCommand())
 	p.settings.Register(root)
 	return root
 }

@@ -243,3 +243,15 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// A job that names no queue goes where somebody works.
+func TestEnqueueWithoutAQueue(t *testing.T) {
+	for queues, want := range map[string]string{"mail": "mail", "mail,default": "default", "b,a": "b"} {
+		path := filepath.Join(t.TempDir(), "q.db")
+		var out strings.Builder
+		code := app.Run(t.Context(), []string{"worker", "enqueue", "k", "--db", path, "--set", "queues=" + queues, "--json"}, app.IO{Out: &out, Err: &out}, nil)
+		if code != 0 || !strings.Contains(out.String(), `"queue":"`+want+`"`) {
+			t.Errorf("with queues %s: exit %d, %s; want the queue %s", queues, code, out.String(), want)
+		}
+	}
+}

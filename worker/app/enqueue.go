@@ -55,9 +55,9 @@ that repeating a command that was cut off runs no job twice.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", worker.DefaultQueue, "`name` of the queue")
+	flags.StringVar(&f.queue, "queue", "", "`name` of the queue; without it "+worker.DefaultQueue+", or the first one configured if that is not among them")
 	flags.StringVar(&f.id, "id", "", "job `id`; made if it is not given")
-	flags.StringVar(&f.key, "key", "", "idempotency `key`; the id if it is not given")
+	flags.StringVar(&f.key, "key", "", "idempotency `key`; without it what the kind makes of the payload, else the id")
 	flags.StringVar(&f.destination, "destination", "", "`destination` that breaker and limits isolate by")
 	flags.IntVar(&f.version, "payload-version", 0, "`version` of the payload")
 	flags.StringVar(&f.delay, "delay", "", "`duration` until the job is due, for example 10m")
@@ -70,6 +70,13 @@ that repeating a command that was cut off runs no job twice.`,
 }
 
 func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) error {
+	cfg, err := p.settings.Load(cmd, p.io)
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("queue") {
+		f.queue = usualQueue(cfg)
+	}
 	job, err := f.job(args[0], time.Now())
 	if err != nil {
 		return err
@@ -83,9 +90,8 @@ func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) err
 		return err
 	}
 	defer source.Close()
-	cfg, err := p.settings.Load(cmd, p.io)
-	if err != nil {
-		return err
+	if err := cfg.CheckQueueName(f.queue); err != nil {
+		return cli.Refuse("--queue: %w", err)
 	}
 	var batch *jobs
 	switch {
@@ -99,12 +105,22 @@ func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) err
 		job.Payload = data
 		batch = fromOne(job, max(f.count, 1))
 	}
-	s, err := stack.Open(cmd.Context(), cfg, stack.Create)
+	s, err := stack.OpenSoon(cmd.Context(), cfg, stack.Create)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }() // nothing is buffered: each result was confirmed
 	return p.publish(cmd.Context(), s, job.Queue, batch, f.lines || f.count > 0)
+}
+
+// usualQueue is where a job goes that names no queue: not where nobody works, if there is a choice.
+func usualQueue(cfg *config.Config) string {
+	for _, q := range cfg.Queues {
+		if q.Name == worker.DefaultQueue {
+			return q.Name
+		}
+	}
+	return cfg.Queues[0].Name
 }
 
 // publish creates the queue if it is missing and puts the jobs in it.

@@ -3,6 +3,7 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ const (
 	envProgram = "APP_TEST_PROGRAM"
 	// envEffects names the file to which handlers append what they do.
 	envEffects = "APP_TEST_EFFECTS"
+	// envKeyed registers the kind "pay", which needs a store.
+	envKeyed = "APP_TEST_KEYED"
 	// envObey makes the kind "hang" succeed at once.
 	envObey = "APP_TEST_OBEY"
 )
@@ -34,7 +37,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// programKinds are the kinds of the test program: quick ends at once, hang ignores its context.
+// programKinds are the kinds of the test program: quick ends at once, hang ignores its context, pay is keyed and never succeeds unless
+// envObey is set.
 func programKinds(r *worker.Registry) error {
 	effects, err := os.OpenFile(os.Getenv(envEffects), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -56,6 +60,15 @@ func programKinds(r *worker.Registry) error {
 		}
 		select {} // field case B2: deaf to its context
 	})
+	if os.Getenv(envKeyed) != "" {
+		pay := worker.Kind[[]byte]{Name: "pay", Config: worker.KindConfig{Idempotency: worker.Keyed}}
+		worker.Handle(r, pay, func(ctx context.Context, _ []byte) error {
+			if os.Getenv(envObey) == "" {
+				return worker.Cancel(errors.New("card refused"))
+			}
+			return note("paid", worker.JobFrom(ctx))
+		})
+	}
 	return nil
 }
 
@@ -150,11 +163,23 @@ type running struct {
 // start runs `run` with kinds until it is stopped.
 func start(t *testing.T, setup func(*worker.Registry) error, args ...string) *running {
 	t.Helper()
+	return startCommand(t, nil, setup, "run", args...)
+}
+
+// startWith is start with variables.
+func startWith(t *testing.T, env []string, setup func(*worker.Registry) error, args ...string) *running {
+	t.Helper()
+	return startCommand(t, env, setup, "run", args...)
+}
+
+// startCommand is startWith for any command that ends with a signal.
+func startCommand(t *testing.T, env []string, setup func(*worker.Registry) error, command string, args ...string) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{stop: cancel, log: &buffer{}, code: make(chan int, 1)}
-	args = append([]string{"worker", "run", "--set", "log.format=json"}, args...)
+	args = append([]string{"worker", command, "--set", "log.format=json"}, args...)
 	go func() {
-		r.code <- app.Run(ctx, args, app.IO{In: strings.NewReader(""), Out: io.Discard, Err: r.log}, setup)
+		r.code <- app.Run(ctx, args, app.IO{In: strings.NewReader(""), Out: io.Discard, Err: r.log, Env: env}, setup)
 	}()
 	t.Cleanup(func() {
 		cancel()

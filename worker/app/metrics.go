@@ -15,30 +15,36 @@ import (
 	"github.com/caisson-go/caisson/worker/prom"
 )
 
-// metrics is what /metrics shows: the worker, its broker and stores, and the process.
+// metrics is what /metrics shows: the process, and the worker with its broker and stores once they are open.
 type metrics struct {
 	registry *prometheus.Registry
-	observer *prom.Observer
+	sweeps   *prometheus.CounterVec
 }
 
-// newMetrics returns the metrics of a worker on s. Attach the worker once there is one.
-func newMetrics(cfg *config.Config, s *stack.Stack) (*metrics, error) {
-	m := &metrics{registry: prometheus.NewRegistry()}
+func newMetrics() *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), sweeps: newSweeps()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// observer returns the observer of a worker on s. Attach the worker once there is one.
+func (m *metrics) observer(cfg *config.Config, s *stack.Stack) (*prom.Observer, error) {
+	m.ofStore(s)
 	// Destinations that an operator has named are few and known; endpoints are customers', and count together.
 	named := slices.Sorted(maps.Keys(cfg.Destinations.Overrides))
-	var err error
-	m.observer, err = prom.New(prom.Config{
+	o, err := prom.New(prom.Config{
 		Registerer:   m.registry,
 		Destinations: named[:min(len(named), prom.MaxDestinations)],
 		Broker:       s.Broker,
-		DeadLetters:  s.DeadLetters,
+		DeadLetters:  s.Letters,
 		Store:        s.Claims,
+
+		DeadLetterQueues: cfg.Networked() && s.Mirror == nil, // which would count each dead letter twice
 	})
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	return m, nil
+	return o, nil
 }
 
 func (m *metrics) handler() http.Handler {

@@ -1,8 +1,11 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +18,10 @@ import (
 func (p *program) queuesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
-		Short: "List queues and their depth, and create queues",
+		Short: "List queues and their depth, create queues, and look for what is wrong with them",
 		Long: `Lists the queues and how many messages each holds: ready to be received, delayed until later, and in flight at some worker. A number that
-the broker cannot know is shown as unknown, and is null in JSON.`,
+the broker cannot know is shown as unknown, and is null in JSON. Networked brokers have a dead-letter queue beside each queue, with .dlq at
+the end of its name. RabbitMQ lists queues of others only where rabbitmq.management is set; else those that the configuration names.`,
 	}
 	list := &cobra.Command{
 		Use: "list", Short: "List queues and their depth; the same as queues alone",
@@ -25,11 +29,11 @@ the broker cannot know is shown as unknown, and is null in JSON.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.listQueues(cmd) },
 	}
 	create := &cobra.Command{
-		Use: "create NAME...", Short: "Create queues; those that exist are left as they are",
+		Use: "create NAME...", Short: "Create queues with all that belongs to them; those that exist are left as they are",
 		Args: cli.Args(cobra.MinimumNArgs(1)),
 		RunE: p.createQueues,
 	}
-	cli.Group(cmd, list, create)
+	cli.Group(cmd, list, create, p.doctorCommand())
 	unknown := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -53,12 +57,12 @@ type queueRow struct {
 }
 
 func (p *program) listQueues(cmd *cobra.Command) (err error) {
-	s, err := p.open(cmd, stack.Existing)
+	cfg, s, err := p.open(cmd, stack.Existing)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	found, err := s.Broker.Queues(cmd.Context())
+	found, err := findQueues(cmd.Context(), cfg, s.Broker)
 	if err != nil {
 		return err
 	}
@@ -74,17 +78,47 @@ func (p *program) listQueues(cmd *cobra.Command) (err error) {
 	return cli.Table(p.io.Out, []string{"QUEUE", "READY", "DELAYED", "IN FLIGHT"}, rows)
 }
 
+// findQueues lists the queues that the broker can see, and those that the configuration names: some brokers list none without help.
+func findQueues(ctx context.Context, cfg *config.Config, broker queue.Broker) ([]queue.QueueInfo, error) {
+	found, err := broker.Queues(ctx)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) || !cfg.Networked() {
+		return found, err
+	}
+	for _, q := range cfg.Queues {
+		for _, name := range []string{q.Name, queue.DLQ(q.Name)} {
+			if slices.ContainsFunc(found, func(i queue.QueueInfo) bool { return i.Name == name }) {
+				continue
+			}
+			d, err := broker.Depth(ctx, name)
+			if errors.Is(err, queue.ErrQueueNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, fmt.Errorf("depth of queue %q: %w", name, err)
+			}
+			found = append(found, queue.QueueInfo{Name: name, Depth: d})
+		}
+	}
+	slices.SortFunc(found, func(a, b queue.QueueInfo) int { return strings.Compare(a.Name, b.Name) })
+	return found, nil
+}
+
 func (p *program) createQueues(cmd *cobra.Command, names []string) (err error) {
-	for _, name := range names {
+	for _, name := range names { // before a file is made
 		if err := config.CheckQueueName(name); err != nil {
 			return cli.Fail(cli.Usage, err)
 		}
 	}
-	s, err := p.open(cmd, stack.Create)
+	cfg, s, err := p.open(cmd, stack.Create)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, name := range names {
+		if err := cfg.CheckQueueName(name); err != nil {
+			return cli.Fail(cli.Usage, err)
+		}
+	}
 	for i, name := range names {
 		if err := s.Broker.CreateQueue(cmd.Context(), name); err != nil {
 			if i > 0 {
@@ -103,10 +137,11 @@ func (p *program) createQueues(cmd *cobra.Command, names []string) (err error) {
 }
 
 // open reads the configuration and opens what it names.
-func (p *program) open(cmd *cobra.Command, mode stack.Mode) (*stack.Stack, error) {
+func (p *program) open(cmd *cobra.Command, mode stack.Mode) (*config.Config, *stack.Stack, error) {
 	cfg, err := p.settings.Load(cmd, p.io)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return stack.Open(cmd.Context(), cfg, mode)
+	s, err := stack.OpenSoon(cmd.Context(), cfg, mode)
+	return cfg, s, err
 }

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/caisson-go/caisson/internal/admin"
 	"github.com/caisson-go/caisson/internal/cli"
 	"github.com/caisson-go/caisson/internal/config"
-	"github.com/caisson-go/caisson/internal/stack"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -28,8 +25,8 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "Work the queues until a signal comes",
 		Long: `Works the queues until SIGINT or SIGTERM comes.
 
-Stopping takes at most stop.grace (running jobs finish) and stop.hard (jobs whose contexts were cancelled return), and 2 s to settle what
-is left. Jobs that have not started are given back at once, and no stop spends an attempt. A handler that still has not returned is
+Stopping takes at most stop.grace (running jobs finish) and stop.hard (jobs whose contexts were cancelled return), 2 s to settle what
+is left, and some seconds more where a broker does not answer. Jobs that have not started are given back at once, and no stop spends an attempt. A handler that still has not returned is
 abandoned: its job is given back, the log names it, and the exit code is 3. A second signal exits at once with code 130.
 
 The admin server answers /healthz, /readyz and /metrics at admin.addr.`,
@@ -49,12 +46,13 @@ The admin server answers /healthz, /readyz and /metrics at admin.addr.`,
 	return cmd
 }
 
-// run works until ctx ends. It closes in reverse order what it opened, after the worker has settled what it held.
-func (p *program) run(ctx context.Context, cfg *config.Config) (err error) {
+// run works until ctx ends. The admin server comes first, so that it tells what is being waited for.
+func (p *program) run(ctx context.Context, cfg *config.Config) error {
 	// Caught and never read: a log whose reader is gone fails to be written, instead of ending the process in the middle of its jobs.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
+	defer holdBallast()()
 	logger := cli.Logger(cfg, p.io)
 	prepared, err := p.prepare(cfg)
 	if err != nil {
@@ -64,30 +62,16 @@ func (p *program) run(ctx context.Context, cfg *config.Config) (err error) {
 	if err := prepared.check(ctx); err != nil {
 		return err // before a file is made for a worker that cannot start
 	}
-	s, err := stack.Open(ctx, cfg, stack.Create)
+	site := newSite(cfg)
+	server, err := listen(ctx, cfg, logger, site)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	metrics, err := newMetrics(cfg, s)
-	if err != nil {
-		return err
-	}
-	w, err := prepared.worker(s, logger, worker.Observers(worker.NewLogObserver(logger), metrics.observer))
-	if err != nil {
-		return err
-	}
-	metrics.observer.Attach(w)
-	server, err := listen(ctx, cfg, logger, w, metrics.handler())
-	if err != nil {
-		return err
-	}
-	logger.Info("worker starts", startAttrs(prepared, server)...)
 	defer context.AfterFunc(ctx, func() {
 		logger.Info("stopping: running jobs may finish; a second signal exits at once", "grace", cfg.Stop.Grace, "hard", cfg.Stop.Hard)
 	})()
 	start := time.Now()
-	err = serve(ctx, w, server)
+	err = serve(ctx, server, func(ctx context.Context) error { return site.work(ctx, prepared, logger, server) })
 	logger.Info("worker stopped", "ran", time.Since(start).Round(time.Millisecond))
 	var abandoned *worker.AbandonedError
 	if errors.As(err, &abandoned) {
@@ -96,17 +80,17 @@ func (p *program) run(ctx context.Context, cfg *config.Config) (err error) {
 	return err
 }
 
-// serve runs worker and admin server. The server outlives the worker, so that its stop can be watched; if the server fails, the worker stops.
-func serve(ctx context.Context, w *worker.Worker, server *admin.Server) error {
+// serve runs work and the admin server. The server outlives the work, so that its stop can be watched; if the server fails, the work stops.
+func serve(ctx context.Context, server *admin.Server, work func(context.Context) error) error {
 	if server == nil {
-		return w.Run(ctx)
+		return work(ctx)
 	}
-	group, work := errgroup.WithContext(ctx)
+	group, working := errgroup.WithContext(ctx)
 	watch, stopServer := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopServer()
 	group.Go(func() error {
 		defer stopServer()
-		return w.Run(work)
+		return work(working)
 	})
 	group.Go(func() error { return server.Run(watch) })
 	return group.Wait()
@@ -114,7 +98,7 @@ func serve(ctx context.Context, w *worker.Worker, server *admin.Server) error {
 
 // listen opens the admin server, or returns nil if it is off. Several workers on one host all have the default address: where nobody chose
 // it, being second is no reason not to work.
-func listen(ctx context.Context, cfg *config.Config, logger *slog.Logger, w *worker.Worker, metrics http.Handler) (*admin.Server, error) {
+func listen(ctx context.Context, cfg *config.Config, logger *slog.Logger, site *site) (*admin.Server, error) {
 	if cfg.Admin.Addr == config.Off {
 		return nil, nil
 	}
@@ -122,8 +106,8 @@ func listen(ctx context.Context, cfg *config.Config, logger *slog.Logger, w *wor
 		Addr:     cfg.Admin.Addr,
 		User:     cfg.Admin.User,
 		Password: cfg.Admin.Password.Reveal(),
-		Checks:   []admin.Check{{Name: "worker", Probe: func(context.Context) error { return w.Ready() }}},
-		Metrics:  metrics,
+		Checks:   []admin.Check{{Name: "worker", Probe: site.ready}},
+		Metrics:  site.metrics.handler(),
 	})
 	if err == nil {
 		return server, nil
@@ -135,26 +119,4 @@ func listen(ctx context.Context, cfg *config.Config, logger *slog.Logger, w *wor
 		}
 	}
 	return nil, fmt.Errorf("admin.addr: %w", err)
-}
-
-func startAttrs(p *prepared, server *admin.Server) []any {
-	cfg := p.cfg
-	names := make([]string, len(cfg.Queues))
-	for i, q := range cfg.Queues {
-		names[i] = q.Name
-	}
-	attrs := []any{
-		"version", buildInfo().Version, "broker", cfg.Broker, "queues", strings.Join(names, ","), "concurrency", cfg.Concurrency,
-		"kinds", strings.Join(p.registry.Kinds(), ","),
-	}
-	if cfg.Broker == "embedded" {
-		attrs = append(attrs, "file", cfg.Embedded.Path)
-	}
-	if n := len(cfg.Webhook.Endpoints); n > 0 {
-		attrs = append(attrs, "webhook_endpoints", n)
-	}
-	if server != nil {
-		attrs = append(attrs, "admin", server.Addr().String())
-	}
-	return attrs
 }

@@ -68,11 +68,11 @@ func (p *prepared) worker(s *stack.Stack, logger *slog.Logger, observer worker.O
 	return w, nil
 }
 
-// check makes a worker on a stack in memory and throws it away: everything that run would refuse is refused, and no file is touched.
+// check makes a worker on a stack that touches neither file nor broker and throws it away: everything that run would refuse is refused.
 func (p *prepared) check(ctx context.Context) error {
-	s, err := stack.OpenMemory(ctx)
+	s, err := stack.Offline(ctx, p.cfg)
 	if err != nil {
-		return err
+		return cli.Fail(cli.Usage, err)
 	}
 	_, err = p.worker(s, slog.New(slog.DiscardHandler), nil)
 	return errors.Join(err, s.Close())
@@ -89,6 +89,9 @@ func queuesOf(cfg *config.Config) []worker.QueueConfig {
 	queues := make([]worker.QueueConfig, len(cfg.Queues))
 	for i, q := range cfg.Queues {
 		queues[i] = worker.QueueConfig{Name: q.Name, Weight: q.Weight, DefaultKind: q.DefaultKind}
+		if q.OnDead == config.OnDeadBlock {
+			queues[i].OnDead = worker.Block
+		}
 	}
 	return queues
 }

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -40,6 +42,23 @@ func TestZerosMeanNone(t *testing.T) {
 	}
 	if _, err := pools.NewDestinations(destinationsOf(cfg)); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestQueuesOf(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	text := "broker: sqs\nstore: sqlite\nsqlite: {single_host: true}\nqueues: [{name: a.fifo, on_dead: block, weight: 2}, {name: b.fifo, on_dead: continue}, {name: c, default_kind: k}]"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, _, err := config.Load(config.Sources{File: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.Block}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, DefaultKind: "k"}}
+	if diff := cmp.Diff(want, queuesOf(cfg)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

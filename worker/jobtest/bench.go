@@ -27,6 +27,11 @@ type Config struct {
 	Worker worker.Config
 	// Unkeyed leaves the idempotency store out.
 	Unkeyed bool
+	// Claims takes the place of the store of claims in memory; nil means that one. The test opens it inside the bubble and closes it after the
+	// bench, and its clock has to be the bubble's.
+	Claims idempotency.Store
+	// DeadLetters takes the place of the store of dead letters in memory, under the same terms.
+	DeadLetters dlq.Store
 	// Patience is how much virtual time [Bench.Work] and [Bench.Drain] let pass before they fail the test. Zero means 24 h.
 	Patience time.Duration
 }
@@ -39,7 +44,7 @@ type Bench struct {
 	registry *worker.Registry
 
 	broker *embedded.Broker
-	claims idempotency.Transactional
+	claims idempotency.Store
 	dead   dlq.Store
 	client *worker.Client
 
@@ -62,7 +67,7 @@ func New(t testing.TB, registry *worker.Registry, cfg Config) *Bench {
 		t.Fatal("jobtest.New was called outside a synctest bubble, where time is real: wrap the test in synctest.Test(t, func(t *testing.T) { ... })")
 	}
 	if cfg.Worker.Broker != nil || cfg.Worker.Registry != nil || cfg.Worker.Store != nil || cfg.Worker.DeadLetters != nil {
-		t.Fatal("jobtest.New: leave Broker, Registry, Store and DeadLetters of Config.Worker out, the bench provides them; set Unkeyed for a worker without a store")
+		t.Fatal("jobtest.New: leave Broker, Registry, Store and DeadLetters of Config.Worker out, the bench provides them; set Unkeyed for a worker without a store, Claims and DeadLetters for other stores")
 	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 24 * time.Hour
@@ -96,11 +101,15 @@ func (b *Bench) open() (err error) {
 	if b.broker, err = embedded.OpenMemory(ctx); err != nil {
 		return err
 	}
-	if b.claims, err = sqlite.New(ctx, b.broker.File()); err != nil {
-		return errors.Join(err, b.broker.Close())
+	if b.claims = b.cfg.Claims; b.claims == nil {
+		if b.claims, err = sqlite.New(ctx, b.broker.File()); err != nil {
+			return errors.Join(err, b.broker.Close())
+		}
 	}
-	if b.dead, err = dlqsqlite.New(ctx, b.broker.File()); err != nil {
-		return errors.Join(err, b.broker.Close())
+	if b.dead = b.cfg.DeadLetters; b.dead == nil {
+		if b.dead, err = dlqsqlite.New(ctx, b.broker.File()); err != nil {
+			return errors.Join(err, b.broker.Close())
+		}
 	}
 	for _, q := range b.cfg.Worker.Queues {
 		if err := b.broker.CreateQueue(ctx, q.Name); err != nil {

@@ -215,7 +215,7 @@ func TestFailuresSayWhatHappened(t *testing.T) {
 		"never drained": {func(b *jobtest.Bench) {
 			b.Enqueue(worker.NewJob{Kind: "job", ID: "j1"})
 			b.Drain()
-		}, []string{"not empty after 1h30m0s", "job j1: in queue \"default\", ", "handler started 3 times", "deferred, retry (snoozed): snoozed: not now"}},
+		}, []string{"not empty after 1h20m0s", "job j1: in queue \"default\", ", "handler started 3 times", "deferred, retry (snoozed): snoozed: not now"}},
 		"dead": {func(b *jobtest.Bench) {
 			b.Enqueue(worker.NewJob{Kind: "job", ID: "j1"})
 			b.Work()
@@ -233,7 +233,7 @@ func TestFailuresSayWhatHappened(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			said := failure(t, func(tb testing.TB) {
-				c.do(jobtest.New(tb, handle(worker.KindConfig{}, stuck), jobtest.Config{Patience: 90 * time.Minute}))
+				c.do(jobtest.New(tb, handle(worker.KindConfig{}, stuck), jobtest.Config{Patience: 80 * time.Minute}))
 			})
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {

@@ -59,7 +59,7 @@ func (b *Bench) StartWorker() {
 	w := &wire{Broker: b.broker, bench: b, crew: c}
 	cfg.Broker, cfg.Registry, cfg.DeadLetters = w, b.registry, &deadWire{Store: b.dead, bench: b, crew: c}
 	if !b.cfg.Unkeyed {
-		cfg.Store = &claimWire{Transactional: b.claims, bench: b, crew: c}
+		cfg.Store = b.claimsOf(c)
 	}
 	if cfg.Owner == "" {
 		cfg.Owner = c.name

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -213,66 +212,11 @@ func repeat[T any](v T, n int) []T {
 	return list
 }
 
-// claimWire is the idempotency store as one worker sees it.
-type claimWire struct {
-	idempotency.Transactional
-	bench *Bench
-	crew  *crew
-}
-
-func (w *claimWire) cut() error { return w.bench.cut(w.crew, Claims, idempotency.ErrUnavailable) }
-
-func (w *claimWire) Claim(ctx context.Context, reqs []idempotency.Request) []idempotency.Claim {
-	if err := w.cut(); err != nil {
-		return repeat(idempotency.Claim{Err: err}, len(reqs))
-	}
-	return w.Transactional.Claim(ctx, reqs)
-}
-
 func cutAll[T any](err error, items []T, do func() []error) []error {
 	if err != nil {
 		return repeat(err, len(items))
 	}
 	return do()
-}
-
-func (w *claimWire) Extend(ctx context.Context, exts []idempotency.Extension) []error {
-	return cutAll(w.cut(), exts, func() []error { return w.Transactional.Extend(ctx, exts) })
-}
-
-func (w *claimWire) Complete(ctx context.Context, comps []idempotency.Completion) []error {
-	return cutAll(w.cut(), comps, func() []error { return w.Transactional.Complete(ctx, comps) })
-}
-
-func (w *claimWire) InTx(ctx context.Context, c idempotency.Completion, fn func(context.Context, any) error) error {
-	if err := w.cut(); err != nil {
-		return err
-	}
-	return w.Transactional.InTx(ctx, c, fn)
-}
-
-func (w *claimWire) Database() any { return database(w.Transactional) }
-
-func (w *claimWire) Abandon(ctx context.Context, abs []idempotency.Abandonment) []error {
-	return cutAll(w.cut(), abs, func() []error { return w.Transactional.Abandon(ctx, abs) })
-}
-
-func (w *claimWire) Fail(ctx context.Context, fails []idempotency.Failure) []error {
-	return cutAll(w.cut(), fails, func() []error { return w.Transactional.Fail(ctx, fails) })
-}
-
-func (w *claimWire) Expire(ctx context.Context, limit int) (int, error) {
-	if err := w.cut(); err != nil {
-		return 0, err
-	}
-	return w.Transactional.Expire(ctx, limit)
-}
-
-func (w *claimWire) Ping(ctx context.Context) error {
-	if err := w.cut(); err != nil {
-		return err
-	}
-	return w.Transactional.Ping(ctx)
 }
 
 // deadWire is the dead-letter store as one worker sees it.

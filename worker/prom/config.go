@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -21,12 +22,18 @@ type Config struct {
 	// breakers normalise them. Do not name customers' endpoints here.
 	Destinations []string
 
-	// Broker to ask for the depth of queues at each scrape. Nil leaves the depths out.
+	// Broker to ask for the depth of queues at each scrape. Nil leaves the depths out. One that implements [queue.Gauges] has its own figures
+	// shown as caisson_broker_<name>, if there is a Registerer.
 	Broker queue.Broker
 	// Queues to ask for beside those of the attached worker.
 	Queues []string
-	// DeadLetters to ask for the depth of dead letters and held jobs. Nil leaves them out.
-	DeadLetters dlq.Store
+	// DeadLetters to ask for the depth of dead letters and held jobs, usually a [dlq.Store]. Nil leaves them out.
+	DeadLetters interface {
+		Depth(ctx context.Context) (dlq.Depth, error)
+	}
+	// DeadLetterQueues asks for the depth of each queue's own dead-letter queue too ([queue.DLQ]). Set it for brokers that have them: there
+	// lie dead letters without a store, and what the broker gave up by itself.
+	DeadLetterQueues bool
 	// Store to ask whether claims can be taken. Nil leaves it out.
 	Store idempotency.Store
 

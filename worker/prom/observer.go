@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -76,6 +77,11 @@ func New(cfg Config) (*Observer, error) {
 	if cfg.Registerer != nil {
 		if err := cfg.Registerer.Register(o); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
+		}
+		if own, ok := cfg.Broker.(queue.Gauges); ok {
+			if err := cfg.Registerer.Register(brokerGauges{o, own}); err != nil {
+				return nil, fmt.Errorf("register metrics of the broker: %w", err)
+			}
 		}
 	}
 	return o, nil

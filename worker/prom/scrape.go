@@ -2,10 +2,7 @@ package prom
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +10,6 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
-	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -23,7 +19,7 @@ type scrape struct {
 	descs map[string]*prometheus.Desc
 	build []string
 
-	depths *probe[map[string]queue.Depth]
+	depths *probe[depths]
 	dead   *probe[dlq.Depth]
 	ping   *probe[struct{}]
 }
@@ -37,7 +33,7 @@ func newScrape(o *Observer) *scrape {
 	} {
 		s.descs[m.name] = m.desc()
 	}
-	s.depths = &probe[map[string]queue.Depth]{cfg: &o.cfg, ask: s.askDepths}
+	s.depths = &probe[depths]{cfg: &o.cfg, ask: s.askDepths}
 	s.dead = &probe[dlq.Depth]{cfg: &o.cfg, ask: func(ctx context.Context) (dlq.Depth, error) { return o.cfg.DeadLetters.Depth(ctx) }}
 	s.ping = &probe[struct{}]{cfg: &o.cfg, ask: func(ctx context.Context) (struct{}, error) { return struct{}{}, o.cfg.Store.Ping(ctx) }}
 	return s
@@ -156,49 +152,6 @@ func (o *Observer) collectDestinations(s out, unhealthy []pools.DestinationSnaps
 	}
 }
 
-// askDepths asks for each queue. A queue that does not exist yet has no depth.
-func (s *scrape) askDepths(ctx context.Context) (map[string]queue.Depth, error) {
-	names := slices.Clone(s.o.cfg.Queues)
-	if w := s.o.worker.Load(); w != nil {
-		for _, q := range w.Snapshot().Queues {
-			names = append(names, q.Name)
-		}
-	}
-	depths := make(map[string]queue.Depth, len(names))
-	for _, name := range names {
-		if _, known := depths[name]; known {
-			continue
-		}
-		d, err := s.o.cfg.Broker.Depth(ctx, name)
-		if errors.Is(err, queue.ErrQueueNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("depth of queue %q: %w", name, err)
-		}
-		depths[name] = d
-	}
-	return depths, nil
-}
-
-func (o *Observer) collectDepths(s out) {
-	depths, err := o.state.depths.get()
-	s.gauge(metricStoreUp, oneIf(err == nil), "broker")
-	if err != nil {
-		return
-	}
-	for name, d := range depths {
-		for _, field := range []struct {
-			state string
-			count queue.Count
-		}{{"ready", d.Ready}, {"delayed", d.Delayed}, {"in_flight", d.InFlight}} {
-			if field.count.Known {
-				s.gauge(metricQueueDepth, float64(field.count.N), name, field.state)
-			}
-		}
-	}
-}
-
 // collectDead adds up what folds into one label: the store may hold queues and destinations of years.
 func (o *Observer) collectDead(s out) {
 	depth, err := o.state.dead.get()
@@ -206,7 +159,7 @@ func (o *Observer) collectDead(s out) {
 	if err != nil {
 		return
 	}
-	dead := make(map[[2]string]int)
+	dead := make(map[[2]string]int) // by queue and cause
 	for _, d := range depth.Dead {
 		dead[[2]string{o.queues.fold(d.Queue), foldCause(d.Cause)}] += d.Count
 	}

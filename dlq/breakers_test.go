@@ -1,0 +1,183 @@
+package dlq_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// board says which destinations are open.
+type board struct {
+	mu   sync.Mutex
+	open map[string]bool
+	err  error
+}
+
+func (b *board) Open(context.Context) (func(string) bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.isOpen, b.err
+}
+
+func (b *board) isOpen(destination string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open[destination]
+}
+
+func (b *board) set(destination string, open bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open[destination], b.err = open, err
+}
+
+// putFor puts n dead letters, every second one for destination sick, the others for well.
+func putFor(t *testing.T, store dlq.Store, n int) {
+	t.Helper()
+	entries := make([]dlq.Entry, n)
+	for i := range entries {
+		entries[i] = letter(t, i, nil)
+		entries[i].Destination = []string{"sick", "well"}[i%2]
+	}
+	putAll(t, store, entries...)
+}
+
+// Jobs of an open destination are held while the others go, and follow when its breaker closes.
+func TestReplayWaitsForBreakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1000
+		store, b := openStore(t), &broker{}
+		putFor(t, store, n)
+		breakers := &board{open: map[string]bool{"sick": true}}
+		start := time.Now()
+		cfg := dlq.ReplayConfig{Store: store, Broker: b, Breakers: dlq.BreakerWait{Breakers: breakers}, Progress: func(r dlq.Report) {
+			// Longer than a reservation: what is held must not be published by mistake then.
+			if time.Since(start) > 10*time.Minute {
+				breakers.set("sick", false, nil)
+				return
+			}
+			for _, s := range b.sent {
+				if s.Group == "sick" {
+					t.Fatal("published while the breaker is open")
+				}
+			}
+			if r.Held > 0 && (r.HeldFor["sick"] != r.Held || r.Held > n/2) {
+				t.Errorf("report %+v", r)
+			}
+		}}
+		report, err := replay(t.Context(), t, cfg)
+		if err != nil || report.Replayed != n || report.Held != 0 || report.HeldFor != nil || report.Left != 0 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		wantEachOnce(t, b, n)
+	})
+}
+
+// The wait has an end: what is held then stays dead, and free for the next replay.
+func TestReplayGivesUpOnBreakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		putFor(t, store, 10)
+		breakers := &board{open: map[string]bool{"sick": true}}
+		cfg := dlq.ReplayConfig{Store: store, Broker: b, Breakers: dlq.BreakerWait{Breakers: breakers, For: time.Minute}}
+		start := time.Now()
+		report, err := replay(t.Context(), t, cfg)
+		if !errors.Is(err, dlq.ErrBreakerOpen) || report.Replayed != 5 || report.Held != 5 || report.HeldFor["sick"] != 5 || report.Left != 0 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		if took := time.Since(start); took < time.Minute || took > 61*time.Second {
+			t.Errorf("waited %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if report, err = replay(ctx, t, cfg); !errors.Is(err, context.DeadlineExceeded) || report.Held != 5 {
+			t.Errorf("cancelled: %+v, %v", report, err)
+		}
+		if report, err = replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b}); err != nil || report.Replayed != 5 {
+			t.Errorf("afterwards: %+v, %v", report, err)
+		}
+		wantEachOnce(t, b, 10)
+	})
+}
+
+// Where nobody tells, a replay does not begin; where nobody tells any more, it holds all that have a destination.
+func TestReplayWithoutReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		putFor(t, store, 400)
+		nowhere := letter(t, 400, nil)
+		nowhere.Destination = ""
+		putAll(t, store, nowhere)
+		silent := errors.New("no worker reports")
+		breakers := &board{open: map[string]bool{}, err: silent}
+		cfg := dlq.ReplayConfig{Store: store, Broker: b, Rate: 100, Breakers: dlq.BreakerWait{Breakers: breakers, For: time.Minute}}
+		if report, err := replay(t.Context(), t, cfg); !errors.Is(err, silent) || report.Replayed != 0 || len(b.sent) != 0 {
+			t.Fatalf("begun: %+v, %v", report, err)
+		}
+		breakers.set("well", false, nil)
+		cfg.Progress = func(r dlq.Report) {
+			if r.Replayed >= 200 {
+				breakers.set("well", false, silent)
+			}
+		}
+		report, err := replay(t.Context(), t, cfg)
+		if !errors.Is(err, silent) || !errors.Is(err, dlq.ErrBreakerOpen) || report.Held+report.Replayed != 401 || report.Replayed > 320 || report.Unreported == "" {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		if b.jobs(t)["job-400.1"] != 1 {
+			t.Error("a job without a destination was held")
+		}
+	})
+}
+
+// A rate counts what is published: looking at held jobs costs none of it.
+func TestHeldJobsCostNoRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, b := openStore(t), &broker{}
+		held := make([]dlq.Entry, 2000)
+		for i := range held {
+			held[i] = letter(t, i, func(e *queue.Envelope) { e.ID = fmt.Sprintf("held-%d", i) })
+			held[i].Destination = "sick"
+		}
+		putAll(t, store, held...)
+		putLetters(t, store, 10)
+		start := time.Now()
+		cfg := dlq.ReplayConfig{
+			Store: store, Broker: b, Rate: 1,
+			Breakers: dlq.BreakerWait{Breakers: &board{open: map[string]bool{"sick": true}}, For: time.Second},
+		}
+		report, err := replay(t.Context(), t, cfg)
+		if !errors.Is(err, dlq.ErrBreakerOpen) || report.Replayed != 10 || report.Held != 2000 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+		if took := time.Since(start); took > 15*time.Second {
+			t.Errorf("took %v", took)
+		}
+		wantEachOnce(t, b, 10)
+	})
+}
+
+func TestCanaryWaitsForBreakers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		letters, keys := openStore(t), openClaims(t)
+		putLetters(t, letters, 20)
+		breakers := &board{open: map[string]bool{"smtp": true}}
+		b := &broker{then: func(s sent) { work(t, keys, letters, s, false) }}
+		cfg := dlq.ReplayConfig{
+			Store: letters, Broker: b, Claims: keys, Breakers: dlq.BreakerWait{Breakers: breakers},
+			Canary:   dlq.Canary{Size: 5, Outcomes: dlq.StoreOutcomes{Claims: keys, Letters: letters}, Wait: time.Minute},
+			Progress: func(r dlq.Report) { breakers.set("smtp", r.Held < 20 && r.Canary.Size == 0, nil) },
+		}
+		report, err := replay(t.Context(), t, cfg)
+		if err != nil || report.Canary.Completed != 5 || report.Replayed != 20 || report.Held != 0 {
+			t.Errorf("report %+v, %v", report, err)
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package brokerdlq_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/embedded"
+)
+
+const (
+	killJobs  = 1000
+	killBatch = 50
+	killLease = 2 * time.Second
+)
+
+// killChildDir is the directory that the process is to replay in, if it is the child of TestKilledReplayLosesNothing.
+func killChildDir() string { return os.Getenv("CAISSON_TEST_BROKERDLQ_CHILD") }
+
+// inDir opens the queues in dir and passes them to do.
+func inDir(ctx context.Context, dir string, do func(b queue.Broker, letters *brokerdlq.Queues) error) error {
+	b, err := embedded.Open(ctx, embedded.Config{Path: filepath.Join(dir, "q.db")})
+	if err != nil {
+		return err
+	}
+	letters, err := brokerdlq.New(brokerdlq.Config{Broker: b, Lease: killLease, Idle: 500 * time.Millisecond})
+	if err == nil {
+		err = do(b, letters)
+	}
+	return errors.Join(err, b.Close())
+}
+
+func killChild(dir string) {
+	err := inDir(context.Background(), dir, func(_ queue.Broker, letters *brokerdlq.Queues) error {
+		_, err := letters.Replay(context.Background(), dlq.ReplayConfig{BatchSize: killBatch, Progress: func(r dlq.Report) { fmt.Println(r.Replayed) }})
+		return err
+	})
+	fmt.Fprintln(os.Stderr, "child ended by itself:", err)
+	os.Exit(3)
+}
+
+// Field case G4 (a): the replay is killed in the middle. No job is lost, and at most one batch is published twice, with the same job ids and
+// keys.
+func TestKilledReplayLosesNothing(t *testing.T) {
+	t.Parallel()
+	dir, size := t.TempDir(), 100<<10
+	if testing.Short() {
+		size = 1 << 10
+	}
+	err := inDir(t.Context(), dir, func(b queue.Broker, letters *brokerdlq.Queues) error {
+		for i := range killJobs {
+			if err := errors.Join(letters.Put(t.Context(), []dlq.Entry{deadJob(t, fmt.Sprintf("job-%d", i), "mail", size)})...); err != nil {
+				return err
+			}
+		}
+		return b.CreateQueue(t.Context(), "mail")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	killChildAt(t, dir, killJobs/2)
+	again := 0
+	err = inDir(t.Context(), dir, func(b queue.Broker, letters *brokerdlq.Queues) error {
+		for end := time.Now().Add(time.Minute); ; {
+			report, err := letters.Replay(t.Context(), dlq.ReplayConfig{})
+			if err != nil {
+				return err
+			}
+			again += report.Replayed
+			// What the dead program had in hand comes back when its leases end.
+			if d, err := b.Depth(t.Context(), queue.DLQ("mail")); err != nil || d.Ready.N+d.InFlight.N == 0 {
+				return err
+			}
+			if time.Now().After(end) {
+				return errors.New("a minute after the kill dead letters are still left")
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again == 0 {
+		t.Error("the child replayed everything: it was not killed in the middle")
+	}
+	wantEach(t, dir)
+}
+
+// killChildAt starts a replay in a process of its own and kills it once it reported n jobs.
+func killChildAt(t *testing.T, dir string, n int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), "CAISSON_TEST_BROKERDLQ_CHILD="+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if done, err := strconv.Atoi(lines.Text()); err == nil && done >= n {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Fatalf("the child was not killed: %v", err)
+	}
+}
+
+// wantEach fails unless the queue holds run 1 of each job, and at most one batch of them twice.
+func wantEach(t *testing.T, dir string) {
+	t.Helper()
+	seen := map[string]int{}
+	err := inDir(t.Context(), dir, func(b queue.Broker, _ *brokerdlq.Queues) error {
+		for _, m := range takeAll(t, b, "mail") {
+			env, err := m.Envelope()
+			if err != nil || env.Run != 1 || env.Key != "key of "+env.ID {
+				return fmt.Errorf("message %+v: %w", env, err)
+			}
+			seen[env.ID]++
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doubled := 0
+	for i := range killJobs {
+		switch id := fmt.Sprintf("job-%d", i); seen[id] {
+		case 1:
+		case 2:
+			doubled++
+		default:
+			t.Errorf("%s was published %d times", id, seen[id])
+		}
+	}
+	if doubled > killBatch {
+		t.Errorf("%d jobs were doubled, more than one batch of %d", doubled, killBatch)
+	}
+}

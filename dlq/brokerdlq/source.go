@@ -1,0 +1,94 @@
+package brokerdlq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/queue"
+)
+
+var _ dlq.Source = (*drain)(nil)
+
+// Prepare searches for entries: see [dlq.Source].
+func (d *drain) Prepare(ctx context.Context, f dlq.Filter, limit int) error {
+	return d.fill(ctx, f, limit)
+}
+
+// Reserve hands out what Prepare has found.
+func (d *drain) Reserve(_ context.Context, _ dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
+	return entries(d.take(r.Limit, r.MaxBytes)), nil
+}
+
+func entries(letters []*letter) []dlq.Entry {
+	list := make([]dlq.Entry, len(letters))
+	for i, l := range letters {
+		list[i] = l.Entry
+	}
+	return list
+}
+
+// Resolve removes what was published. The rest stays in hand, and close gives it back.
+func (d *drain) Resolve(ctx context.Context, _ string, rs []dlq.Resolution) []error {
+	errs := make([]error, len(rs))
+	var published []*letter
+	var index []int
+	for i, r := range rs {
+		l := d.byID[r.ID]
+		if r.To != dlq.Replayed {
+			l.fate = kept
+			continue
+		}
+		if l.fate != gone {
+			d.runs[l.Job] = l.Run + 1
+		}
+		published, index = append(published, l), append(index, i)
+	}
+	for i, err := range d.remove(ctx, published) {
+		errs[index[i]] = err
+	}
+	return errs
+}
+
+// Count returns how many letters match. What the pass has not met yet is estimated by the broker's count, which knows no filter.
+func (d *drain) Count(ctx context.Context, _ dlq.Filter) (int, error) {
+	n := 0
+	for _, l := range d.byID {
+		if l.matches && l.fate != gone {
+			n++
+		}
+	}
+	for _, name := range d.queue {
+		depth, err := d.cfg.Broker.Depth(ctx, queue.DLQ(name))
+		if err != nil && !errors.Is(err, queue.ErrQueueNotFound) {
+			return 0, fmt.Errorf("count dead letters of %s: %w", name, err)
+		}
+		n += int(depth.Ready.N)
+	}
+	return n, nil
+}
+
+// List returns the next letters, in the order of the queue; they stay in hand. next is only a sign that there are more: the pass knows where it
+// is. It ends where no more can be kept.
+func (d *drain) List(ctx context.Context, f dlq.Filter, _ string, limit int) (list []dlq.Entry, next string, err error) {
+	switch err := d.fill(ctx, f, limit); {
+	case errors.Is(err, ErrTooMany):
+		return nil, "", nil
+	case err != nil:
+		return nil, "", err
+	}
+	if list = entries(d.take(limit, 0)); len(d.queue) > 0 || len(d.order) > 0 {
+		next = "more"
+	}
+	return list, next, nil
+}
+
+// Get returns a letter that List has returned.
+func (d *drain) Get(_ context.Context, id string) (dlq.Entry, error) {
+	l := d.byID[id]
+	if l == nil {
+		return dlq.Entry{}, fmt.Errorf("%s: %w", id, dlq.ErrNotFound)
+	}
+	return l.Entry, nil
+}

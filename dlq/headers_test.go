@@ -1,0 +1,31 @@
+package dlq
+
+import (
+	"maps"
+	"testing"
+)
+
+func TestHeadersComeBack(t *testing.T) {
+	for _, headers := range []map[string]string{nil, {"": ""}, {"a": "b", "A": "B", "\x00": "\xff\xfe", "long": string(make([]byte, 1000))}} {
+		got, err := DecodeHeaders(EncodeHeaders(headers))
+		if err != nil || !maps.Equal(got, headers) {
+			t.Errorf("%q came back as %q, %v", headers, got, err)
+		}
+	}
+}
+
+func FuzzDecodeHeaders(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(EncodeHeaders(map[string]string{"a": "b", "c": ""}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		headers, err := DecodeHeaders(b)
+		if err != nil {
+			return
+		}
+		again, err := DecodeHeaders(EncodeHeaders(headers))
+		if err != nil || !maps.Equal(headers, again) {
+			t.Fatalf("%q came back as %q, %v", headers, again, err)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package dlq_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/storetest"
+)
+
+func TestParseJSONMatch(t *testing.T) {
+	t.Parallel()
+	key := func(k string) dlq.JSONStep { return dlq.JSONStep{Key: k} }
+	at := func(n int) dlq.JSONStep { return dlq.JSONStep{Kind: dlq.JSONIndex, Index: n} }
+	each := dlq.JSONStep{Kind: dlq.JSONAny}
+	for text, want := range map[string]dlq.JSONMatch{
+		`order.id=7`:           {Path: []dlq.JSONStep{key("order"), key("id")}, Value: `7`},
+		`$.order.id = 7 `:      {Path: []dlq.JSONStep{key("order"), key("id")}, Value: `7`},
+		`$.items[0].sku=abc`:   {Path: []dlq.JSONStep{key("items"), at(0), key("sku")}, Value: `"abc"`},
+		`items[*].sku="x"`:     {Path: []dlq.JSONStep{key("items"), each, key("sku")}, Value: `"x"`},
+		`"a.b".c`:              {Path: []dlq.JSONStep{key("a.b"), key("c")}},
+		`["a\"]"]['it\'s']=`:   {Path: []dlq.JSONStep{key(`a"]`), key("it's")}, Value: `""`},
+		`$[12]=null`:           {Path: []dlq.JSONStep{at(12)}, Value: `null`},
+		`$`:                    {},
+		`a=b=c`:                {Path: []dlq.JSONStep{key("a")}, Value: `"b=c"`},
+		`a="7"`:                {Path: []dlq.JSONStep{key("a")}, Value: `"7"`},
+		`a="\u0041\ud800<"`:    {Path: []dlq.JSONStep{key("a")}, Value: `"A` + "\ufffd" + `<"`},
+		`a={"b":1}`:            {Path: []dlq.JSONStep{key("a")}, Value: `"{\"b\":1}"`},
+		`größe-2_x=1.50e+3`:    {Path: []dlq.JSONStep{key("größe-2_x")}, Value: `1.50e+3`},
+		`a=010`:                {Path: []dlq.JSONStep{key("a")}, Value: `"010"`},
+		`a.0=True`:             {Path: []dlq.JSONStep{key("a"), key("0")}, Value: `"True"`},
+		`a[""]="` + "\n" + `"`: {Path: []dlq.JSONStep{key("a"), key("")}, Value: `"\"\n\""`},
+	} {
+		got, err := dlq.ParseJSONMatch(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+	for _, text := range []string{
+		``, `=7`, `a.`, `.a`, `a..b`, `a[`, `a[]`, `a[-1]`, `a[1`, `a[x]`, `a[1.5]`, `a[99999999999]`, `a["x]`, `a["x"`, `a b=1`, `a*`, `$a`, `a.*=1`, `"a`,
+		`a["\x"]`, "a=\xff", `a]`, `a<3`, strings.Repeat("a.", 70) + "a", strings.Repeat("a", 5000),
+	} {
+		if m, err := dlq.ParseJSONMatch(text); !errors.Is(err, dlq.ErrJSONMatch) {
+			t.Errorf("%.50q is read as %+v, %v", text, m, err)
+		}
+	}
+}
+
+func FuzzParseJSONMatch(f *testing.F) {
+	for _, text := range []string{`order.id=7`, `$.items[0].sku=abc`, `items[*]["x\u0041"]`, `$`, `a['b\'c']="\ud800"`, `a=1e5`} {
+		f.Add(text, []byte(`{"a":1}`))
+	}
+	for _, body := range storetest.AwkwardBodies() {
+		if len(body) < 1000 {
+			f.Add("a=7", []byte(body))
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string, body []byte) {
+		m, err := dlq.ParseJSONMatch(text)
+		if err != nil {
+			return
+		}
+		again, err := dlq.ParseJSONMatch(m.String())
+		if err != nil {
+			if len(m.String()) > 4<<10 {
+				return // escapes made it longer than an expression may be
+			}
+			t.Fatalf("%q was written as %q, which is not read: %v", text, m.String(), err)
+		}
+		if diff := cmp.Diff(m, again); diff != "" {
+			t.Fatalf("%q came back otherwise:\n%s", text, diff)
+		}
+		if hugeExponent.MatchString(text) || hugeExponent.Match(body) {
+			return // cannot be written out to compare
+		}
+		if got, want := m.Matches(body), decodedMatches(m, body); got != want {
+			t.Fatalf("%s in %q: %v, want %v", m, body, got, want)
+		}
+	})
+}
+
+var hugeExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4}`)
+
+// decodedMatches answers as [dlq.JSONMatch] does, by decoding the whole body.
+func decodedMatches(m dlq.JSONMatch, body []byte) bool {
+	var doc any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if !json.Valid(body) || dec.Decode(&doc) != nil {
+		return false
+	}
+	return holds(doc, m)
+}
+
+func holds(v any, m dlq.JSONMatch) bool {
+	if len(m.Path) == 0 {
+		return m.Value == "" || isScalar(v, m.Value)
+	}
+	step := m.Path[0]
+	m.Path = m.Path[1:]
+	object, _ := v.(map[string]any)
+	array, _ := v.([]any)
+	switch step.Kind {
+	case dlq.JSONKey:
+		member, ok := object[step.Key]
+		return ok && holds(member, m)
+	case dlq.JSONIndex:
+		return step.Index < len(array) && holds(array[step.Index], m)
+	case dlq.JSONAny:
+		for _, element := range array {
+			if holds(element, m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func isScalar(v any, want string) bool {
+	switch v := v.(type) {
+	case nil:
+		return want == "null"
+	case bool:
+		return want == strconv.FormatBool(v)
+	case string:
+		var s string
+		return want[0] == '"' && json.Unmarshal([]byte(want), &s) == nil && s == v
+	case json.Number:
+		if want[0] != '-' && (want[0] < '0' || want[0] > '9') {
+			return false
+		}
+		if hugeExponent.MatchString(v.String()) || hugeExponent.MatchString(want) {
+			return v.String() == want // the documents here have them in one form only
+		}
+		return rational(v.String()).Cmp(rational(want)) == 0
+	}
+	return false
+}
+
+func rational(s string) *big.Rat {
+	r, _ := new(big.Rat).SetString(s)
+	return r
+}
+
+func TestJSONMatchAgreesWithDecoding(t *testing.T) {
+	t.Parallel()
+	matched := 0
+	rapid.Check(t, func(t *rapid.T) {
+		body := storetest.DrawJSON(t, 4)
+		for range 25 { // few questions match
+			m := storetest.DrawJSONMatch(t)
+			got, want := m.Matches([]byte(body)), decodedMatches(m, []byte(body))
+			if got != want {
+				t.Fatalf("%s in %s: %v, want %v", m, body, got, want)
+			}
+			if got {
+				matched++
+			}
+		}
+	})
+	if matched == 0 {
+		t.Error("nothing ever matched")
+	}
+}
+
+func TestNumbersCompareExactly(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		a, b string
+		same bool
+	}{
+		{"1e99999999999999999999", "10e99999999999999999998", true},
+		{"1e99999999999999999999", "1e99999999999999999998", false},
+		{"-0", "0e-5", true},
+		{"-1", "1", false},
+		{"0.00010", "1E-4", true},
+		{"1200", "12e2", true},
+		{"9007199254740993", "9007199254740992", false},
+	} {
+		m := dlq.JSONMatch{Value: tc.a}
+		if m.Matches([]byte(tc.b)) != tc.same {
+			t.Errorf("%s and %s: same is %v, want %v", tc.a, tc.b, !tc.same, tc.same)
+		}
+	}
+}

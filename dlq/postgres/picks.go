@@ -1,0 +1,29 @@
+package postgres
+
+import "sync"
+
+// picks are the entries that a search by JSON found and that were not looked at yet, for the filter that was asked last. They are
+// candidates: whoever takes one checks it again, but for its payload, which never changes under a number.
+type picks struct {
+	mu     sync.Mutex
+	filter string
+	seqs   []int64
+}
+
+// takeAll takes what is there for a filter.
+func (p *picks) takeAll(filter string) []int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.filter != filter {
+		return nil
+	}
+	seqs := p.seqs
+	p.seqs = nil
+	return seqs
+}
+
+func (p *picks) keep(filter string, seqs []int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.filter, p.seqs = filter, seqs
+}

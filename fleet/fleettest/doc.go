@@ -1,0 +1,10 @@
+// Package fleettest is the conformance suite of [fleet.Board]: it proves the guarantees that package fleet states, for any implementation.
+//
+// A board's own test is
+//
+//	func TestConformance(t *testing.T) {
+//		fleettest.Run(t, fleettest.Harness{Open: open})
+//	}
+//
+// Nothing is skipped: a board passes all of it or fails. The suite never assumes an empty board.
+package fleettest

@@ -1,0 +1,10 @@
+package postgres
+
+import "time"
+
+// SweepNext makes the next Publish look for reports of the dead.
+func (b *Board) SweepNext() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sweep = time.Now()
+}

@@ -1,0 +1,8 @@
+// Package sqlite is the fleet's board in the embedded SQLite file: for the workers of one host.
+//
+// Guarantees, beyond those of [fleet.Board]:
+//
+//   - A report joins the commits of others and waits for no disk of its own.
+//   - Several processes on one host may share the file. Its clock is the host's.
+//   - Reports of workers that died are removed by those that live.
+package sqlite

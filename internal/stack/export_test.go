@@ -1,0 +1,4 @@
+package stack
+
+// OpenWithin is OpenSoon with another patience.
+var OpenWithin = openWithin

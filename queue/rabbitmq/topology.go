@@ -1,0 +1,194 @@
+package rabbitmq
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/caisson-go/caisson/queue"
+)
+
+// topology names what stands in the broker and declares it.
+type topology struct {
+	prefix        string
+	deliveryLimit int
+	steps         ladder
+}
+
+func newTopology(cfg Config) *topology {
+	return &topology{prefix: cfg.Prefix, deliveryLimit: cfg.DeliveryLimit, steps: newLadder(cfg.DelaySteps)}
+}
+
+// queue returns the broker's name of a queue.
+func (t *topology) queue(name string) string { return t.prefix + name }
+
+// deliver is the exchange in which delays end.
+func (t *topology) deliver() string { return t.prefix + "deliver" }
+
+// unroutable is where messages go whose queue was deleted while they were delayed: an exchange and its queue.
+func (t *topology) unroutable() string { return t.prefix + "unroutable" }
+
+// delay is a step of the ladder: an exchange and its queue.
+func (t *topology) delay(step time.Duration) string {
+	return t.prefix + "delay." + strconv.FormatInt(step.Milliseconds(), 10)
+}
+
+// check refuses names that cannot be a queue's.
+func (t *topology) check(name string) error {
+	full := t.queue(name)
+	if name == "" || len(queue.DLQ(full)) > maxShortText || !utf8.ValidString(name) {
+		return fmt.Errorf("queue name %q: use 1 to %d bytes of UTF-8", name, maxShortText-len(queue.DLQ(t.prefix)))
+	}
+	if full == t.unroutable() || strings.HasPrefix(full, t.prefix+"delay.") {
+		return fmt.Errorf("queue name %q: the driver has a queue of its own there: use another", name)
+	}
+	return nil
+}
+
+// queueType is what all queues are: replicated, and safe at a crash.
+const queueType = "quorum"
+
+func (t *topology) mainArgs(name string) amqp.Table {
+	return amqp.Table{
+		"x-queue-type":              queueType,
+		"x-delivery-limit":          int64(t.deliveryLimit),
+		"x-dead-letter-exchange":    "",
+		"x-dead-letter-routing-key": t.queue(queue.DLQ(name)),
+		"x-dead-letter-strategy":    "at-least-once",
+		"x-overflow":                "reject-publish", // at-least-once needs it
+	}
+}
+
+// keepArgs is for queues that only keep messages: no TTL, no limit. They have nowhere to dead-letter to, so a message that reaches the
+// delivery limit would be lost; RabbitMQ 4 sets a limit of 20 where none is given, and 3.10 takes -1 for 0.
+func (t *topology) keepArgs() amqp.Table {
+	return amqp.Table{"x-queue-type": queueType, "x-delivery-limit": int64(neverLimit)}
+}
+
+const neverLimit = 1_000_000_000
+
+func (t *topology) delayArgs(step time.Duration) amqp.Table {
+	return amqp.Table{
+		"x-queue-type":           queueType,
+		"x-message-ttl":          step.Milliseconds(),
+		"x-dead-letter-exchange": t.deliver(),
+		"x-dead-letter-strategy": "at-least-once",
+		"x-overflow":             "reject-publish",
+	}
+}
+
+// declarer declares on one channel and keeps the first error; a failed declaration closes the channel.
+type declarer struct {
+	ch  *amqp.Channel
+	err error
+}
+
+func (d *declarer) exchange(name, kind string, args amqp.Table) {
+	if d.err == nil {
+		d.err = declared(name, d.ch.ExchangeDeclare(name, kind, true, false, false, false, args))
+	}
+}
+
+func (d *declarer) queue(name string, args amqp.Table) {
+	if d.err == nil {
+		_, err := d.ch.QueueDeclare(name, true, false, false, false, args)
+		d.err = declared(name, err)
+	}
+}
+
+func (d *declarer) bind(queueName, key, exchange string) {
+	if d.err == nil {
+		d.err = d.ch.QueueBind(queueName, key, exchange, false, nil)
+	}
+}
+
+// declareQueue declares a queue with what belongs to it.
+func (t *topology) declareQueue(ch *amqp.Channel, name string) error {
+	d := declarer{ch: ch}
+	t.declareShared(&d)
+	if !queue.IsDLQ(name) {
+		// First, so that there is no moment in which the queue's dead letters have nowhere to go.
+		t.declareOne(&d, queue.DLQ(name))
+	}
+	t.declareOne(&d, name)
+	if d.err != nil {
+		return fmt.Errorf("declare queue %q: %w", name, d.err)
+	}
+	return nil
+}
+
+func (t *topology) declareOne(d *declarer, name string) {
+	args := t.keepArgs()
+	if !queue.IsDLQ(name) {
+		args = t.mainArgs(name)
+	}
+	full := t.queue(name)
+	d.queue(full, args)
+	d.bind(full, full, t.deliver())
+}
+
+// declareShared declares where delays end.
+func (t *topology) declareShared(d *declarer) {
+	d.exchange(t.unroutable(), amqp.ExchangeFanout, nil)
+	d.queue(t.unroutable(), t.keepArgs())
+	d.bind(t.unroutable(), "", t.unroutable())
+	d.exchange(t.deliver(), amqp.ExchangeDirect, amqp.Table{"alternate-exchange": t.unroutable()})
+}
+
+// ladderChannels is how many channels declare the ladder side by side.
+const ladderChannels = 4
+
+// declareLadder declares the delays: on a fresh broker in about half a second, later in 25 ms.
+func (t *topology) declareLadder(conn *amqp.Connection) error {
+	err := withChannel(conn, func(ch *amqp.Channel) error {
+		d := declarer{ch: ch}
+		t.declareShared(&d)
+		return d.err
+	})
+	if err != nil {
+		return fmt.Errorf("declare delays: %w", err)
+	}
+	errs := make([]error, ladderChannels)
+	var wg sync.WaitGroup
+	for part := range ladderChannels {
+		wg.Go(func() {
+			errs[part] = withChannel(conn, func(ch *amqp.Channel) error {
+				d := declarer{ch: ch}
+				for i := part; i < len(t.steps) && d.err == nil; i += ladderChannels {
+					name := t.delay(t.steps[i])
+					d.exchange(name, amqp.ExchangeFanout, nil)
+					d.queue(name, t.delayArgs(t.steps[i]))
+					d.bind(name, "", name)
+				}
+				return d.err
+			})
+		})
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return fmt.Errorf("declare delays: %w", err)
+		}
+	}
+	return nil
+}
+
+// withChannel runs do with a channel of its own.
+func withChannel(conn *amqp.Connection, do func(*amqp.Channel) error) error {
+	ch, err := conn.Channel()
+	if err != nil {
+		return fmt.Errorf("open a channel: %w", err)
+	}
+	err = do(ch)
+	if !ch.IsClosed() {
+		if closed := ch.Close(); err == nil && closed != nil {
+			err = fmt.Errorf("close a channel: %w", closed)
+		}
+	}
+	return err
+}

@@ -1,0 +1,44 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+)
+
+// settleKeys decides for each kind whether it takes claims.
+func settleKeys(cfg Config, kinds *kinds) error {
+	var errs []error
+	for _, k := range kinds.all {
+		k.keyed = cfg.Store != nil && k.config.Idempotency != None
+		if k.config.Idempotency == Keyed && cfg.Store == nil {
+			errs = append(errs, fmt.Errorf("kind %q: asks for idempotency keys but the worker has no store: set Config.Store (store in a configuration), or Idempotency: worker.None (kinds.<name>.idempotency: none)", k.name))
+		}
+		if k.keyed && k.config.MaxAge > cfg.Retention.Keys {
+			errs = append(errs, fmt.Errorf("kind %q: max age %s is above the key retention %s: a late redelivery could run twice", k.name, k.config.MaxAge, cfg.Retention.Keys))
+		}
+	}
+	for i, q := range cfg.Queues {
+		if q.DefaultKind != "" && kinds.find(q.DefaultKind, 0) == nil {
+			errs = append(errs, fmt.Errorf("queues[%d] %q: default kind %q is not registered", i, q.Name, q.DefaultKind))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkKinds holds the kinds against what the brokers of the queues can do. Any kind may come from any queue.
+func checkKinds(cfg Config, kinds *kinds) error {
+	var errs []error
+	for _, q := range cfg.Queues {
+		limits := cfg.Broker.Capabilities(q.Name)
+		for _, k := range kinds.all {
+			if limits.FIFO && !k.keyed && cfg.Store != nil {
+				errs = append(errs, fmt.Errorf("kind %q: has no idempotency keys, but queue %q is a FIFO queue, which counts no attempts: leave Idempotency at its default, or work that queue in another program", k.name, q.Name))
+			}
+			if longest, needs := limits.MaxLease, k.config.Timeout+k.config.TimeoutGrace; longest > 0 && needs > longest {
+				errs = append(errs, fmt.Errorf("kind %q: timeout %s and grace %s make %s, but %s lets a message of queue %q be held for %s at most: shorten the timeout, or raise the limit where the broker has one to raise (consumer_timeout of RabbitMQ, there and in the configuration; the 12 h of SQS are fixed)",
+					k.name, k.config.Timeout, k.config.TimeoutGrace, needs, limits.Name, q.Name, longest))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

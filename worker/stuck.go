@@ -1,0 +1,38 @@
+package worker
+
+import (
+	"sort"
+	"sync"
+)
+
+// stuckJobs is the set of jobs whose handlers were abandoned and have not returned.
+type stuckJobs struct {
+	mu   sync.Mutex
+	jobs map[*Job]struct{}
+}
+
+func (s *stuckJobs) add(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.jobs == nil {
+		s.jobs = make(map[*Job]struct{})
+	}
+	s.jobs[j] = struct{}{}
+}
+
+func (s *stuckJobs) remove(j *Job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, j)
+}
+
+func (s *stuckJobs) list() []*Job {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []*Job
+	for j := range s.jobs {
+		list = append(list, j)
+	}
+	sort.Slice(list, func(a, b int) bool { return list[a].ID < list[b].ID })
+	return list
+}
