@@ -1,11 +1,15 @@
 // Command bench measures Caisson beside the bare engines below it, in one run, interleaved, so that a machine's mood hits both sides alike.
 //
-// Every figure is the median of several rounds; what is compared does the same durable work: the same file, the same batch sizes, the same
-// number of goroutines. Run it with
+// Every figure is the median of several rounds; what is compared does the same durable work: the same file or the same kind of queue, the same
+// batch sizes, the same number of goroutines. Run it with
 //
 //	make bench
 //
-// It prints: enqueues per second; full cycles (enqueue to ack) per second of the raw engine, of the worker without claims and with claims, and
-// their ratios; the framework's own CPU and allocations per job, measured on a broker that does nothing; and what a breaker costs, beside
-// gobreaker and failsafe-go.
+// or a part of it with -only: embedded, rabbitmq and sqs compare the worker with bare loops over each broker; framework is its own CPU and
+// allocations per job, measured on a broker that does nothing; breaker is what one costs, beside gobreaker and failsafe-go; postgres
+// compares the worker with claims in PostgreSQL with River. keys, which runs only if it is named, writes and expires ten million keys.
+//
+// The brokers are found as the tests find them: CAISSON_TEST_AMQP_URL, CAISSON_TEST_SQS_ENDPOINT and
+// CAISSON_TEST_POSTGRES_URL, else on this host. `make services` starts
+// them. Each round has a queue of its own, which is deleted after it.
 package main

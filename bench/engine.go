@@ -57,23 +57,6 @@ func engine(c config) error {
 	return nil
 }
 
-func each(rounds []round, value func(round) float64) []float64 {
-	list := make([]float64, len(rounds))
-	for i, r := range rounds {
-		list[i] = value(r)
-	}
-	return list
-}
-
-// ratios compares round by round, so that a machine whose mood changes hits both sides.
-func ratios(a, b []round, value func(round) float64) []float64 {
-	list := make([]float64, len(a))
-	for i := range a {
-		list[i] = value(a[i]) / value(b[i])
-	}
-	return list
-}
-
 // round holds rates in jobs per second, and the process's CPU per job from receive to ack in microseconds.
 type round struct{ enqueue, work, cpu float64 }
 
@@ -185,7 +168,7 @@ func workerRound(c config, form worker.Idempotency) (r round, err error) {
 			return err
 		}
 		start := time.Now()
-		if err := enqueueAll(ctx, b, c); err != nil {
+		if err := enqueueAll(ctx, worker.ClientConfig{Broker: b}, c.size, c.jobs); err != nil {
 			return err
 		}
 		r.enqueue = rate(c.jobs, start)
@@ -198,14 +181,14 @@ func workerRound(c config, form worker.Idempotency) (r round, err error) {
 	return r, err
 }
 
-func enqueueAll(ctx context.Context, b queue.Broker, c config) error {
-	client, err := worker.NewClient(worker.ClientConfig{Broker: b})
+func enqueueAll(ctx context.Context, cfg worker.ClientConfig, size, n int) error {
+	client, err := worker.NewClient(cfg)
 	if err != nil {
 		return err
 	}
-	payload := bytes.Repeat([]byte("x"), c.size)
-	for n := 0; n < c.jobs; n += 100 {
-		jobs := make([]worker.NewJob, 100)
+	payload := bytes.Repeat([]byte("x"), size)
+	for ; n > 0; n -= batch {
+		jobs := make([]worker.NewJob, batch)
 		for i := range jobs {
 			jobs[i] = worker.NewJob{Kind: "bench", Payload: payload}
 		}
@@ -218,10 +201,10 @@ func enqueueAll(ctx context.Context, b queue.Broker, c config) error {
 	return nil
 }
 
-// settledCounter ends a run when all jobs are settled.
+// settledCounter tells when all jobs are settled.
 type settledCounter struct {
 	left atomic.Int64
-	done context.CancelFunc
+	done func()
 }
 
 func (s *settledCounter) Observe(e worker.Event) {
@@ -232,21 +215,39 @@ func (s *settledCounter) Observe(e worker.Event) {
 
 // runAll works c.jobs off and returns when it began.
 func runAll(ctx context.Context, cfg worker.Config, c config, form worker.Idempotency) (time.Time, error) {
+	start := time.Now()
+	return start, runWorker(ctx, cfg, c.jobs, form, func() {})
+}
+
+// runWorker works that many jobs off with a handler that does nothing. It calls done once the last one is settled, and then stops the worker.
+func runWorker(ctx context.Context, cfg worker.Config, jobs int, form worker.Idempotency, done func()) error {
+	return runHandler(ctx, cfg, jobs, form, func(context.Context, []byte) error { return nil }, done)
+}
+
+// runHandler is runWorker with another handler.
+func runHandler(
+	ctx context.Context, cfg worker.Config, jobs int, form worker.Idempotency, handler func(context.Context, []byte) error, done func(),
+) error {
 	registry := worker.NewRegistry()
 	kind := worker.Kind[[]byte]{Name: "bench", Config: worker.KindConfig{Idempotency: form}}
-	worker.Handle(registry, kind, func(context.Context, []byte) error { return nil })
+	worker.Handle(registry, kind, handler)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	counter := &settledCounter{done: cancel}
-	counter.left.Store(int64(c.jobs))
+	counter := &settledCounter{done: func() { done(); cancel() }}
+	counter.left.Store(int64(jobs))
 	cfg.Registry = registry
 	cfg.Observer = worker.Observers(cfg.Observer, counter)
 	w, err := worker.New(cfg)
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
-	start := time.Now()
-	return start, w.Run(ctx)
+	if err := w.Run(ctx); err != nil {
+		return err
+	}
+	if left := counter.left.Load(); left > 0 {
+		return fmt.Errorf("%d jobs were not settled in time", left)
+	}
+	return nil
 }
 
 func perJob(c config, began time.Duration) float64 {

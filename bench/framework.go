@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,7 +62,6 @@ func cpuTime() time.Duration {
 type nullBroker struct {
 	queue.Broker
 	message queue.Message
-	n       atomic.Int64
 }
 
 func newNullBroker(size int) (*nullBroker, error) {
@@ -71,7 +69,7 @@ func newNullBroker(size int) (*nullBroker, error) {
 	return &nullBroker{message: m}, err
 }
 
-func (b *nullBroker) Capabilities() queue.Capabilities {
+func (b *nullBroker) Capabilities(string) queue.Capabilities {
 	return queue.Capabilities{Name: "null", CountsAttempts: true}
 }
 

@@ -1,57 +1,91 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 )
 
 // config is what a run is made of.
 type config struct {
-	rounds int
-	jobs   int
-	size   int
-	slots  int
+	rounds  int
+	jobs    int
+	size    int
+	slots   int
+	pgSlots int
+	keys    int
+	filter  []string // the sides to run with a broker; empty means all
 }
 
+var groups = []struct {
+	name string
+	run  func(config) error
+}{{"embedded", engine}, {"rabbitmq", rabbitMQ}, {"sqs", simpleQueue}, {"postgres", postgres}, {"framework", framework}, {"breaker", breakers}, {"keys", keys}}
+
 func main() {
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() (err error) {
 	var c config
+	var p profiles
 	flag.IntVar(&c.rounds, "rounds", 5, "rounds of each measurement; medians are printed")
 	flag.IntVar(&c.jobs, "jobs", 20000, "jobs per round")
 	flag.IntVar(&c.size, "size", 1024, "payload bytes")
-	flag.IntVar(&c.slots, "slots", 64, "worker slots, and goroutines of the raw loop")
-	only := flag.String("only", "", "run one group only: engine, framework or breaker")
+	flag.IntVar(&c.slots, "slots", 64, "worker slots, prefetch, and goroutines of the raw loop")
+	flag.IntVar(&c.pgSlots, "pg-slots", 1024, "worker slots of the group postgres, whose rival has 2,000")
+	flag.IntVar(&c.keys, "keys", 10_000_000, "keys of the group keys")
+	only := flag.String("only", "", "run these groups only, separated by commas: embedded, rabbitmq, sqs, postgres, framework, breaker, and keys, which runs only if it is named")
+	sides := flag.String("sides", "", "with a broker: run these sides only, separated by commas: bare, \"bare pool\", driver, worker, worker+claims; for profiles")
+	live := flag.Int("heap", 32, "MB of heap to hold while measuring, on all sides: what programs of package worker/app hold, or 0")
+	p.flags()
 	flag.Parse()
-	fmt.Printf("%s %s/%s, %d cores, %d rounds of %d jobs of %d bytes, %d slots\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		runtime.NumCPU(), c.rounds, c.jobs, c.size, c.slots)
-	groups := []struct {
-		name string
-		run  func(config) error
-	}{{"engine", engine}, {"framework", framework}, {"breaker", breakers}}
+	c.filter = words(*sides)
+	if err := checkWords(words(*only)); err != nil {
+		return err
+	}
+	fmt.Printf("%s %s/%s, %d cores, %d rounds of %d jobs of %d bytes, %d slots, %d MB held\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), c.rounds, c.jobs, c.size, c.slots, *live)
+	stop, err := p.start()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	held := make([]byte, *live<<20)
+	defer runtime.KeepAlive(held)
+	var errs []error // a server that is missing ends its own group only
 	for _, g := range groups {
-		if *only != "" && *only != g.name {
+		chosen := words(*only)
+		if len(chosen) == 0 && g.name == "keys" || len(chosen) > 0 && !slices.Contains(chosen, g.name) {
 			continue
 		}
 		if err := g.run(c); err != nil {
-			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", g.name, err)
-			os.Exit(1)
+			errs = append(errs, fmt.Errorf("%s: %w", g.name, err))
 		}
 	}
+	return errors.Join(errs...)
 }
 
-// median returns the median, minimum and maximum of values.
-func median(values []float64) (mid, low, high float64) {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2], sorted[0], sorted[len(sorted)-1]
+func words(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' })
 }
 
-func row(name string, values []float64, unit, note string) {
-	mid, low, high := median(values)
-	format := "  %-44s %10.1f %-10s (%.1f to %.1f) %s\n"
-	if mid < 10 {
-		format = "  %-44s %10.2f %-10s (%.2f to %.2f) %s\n"
+func checkWords(chosen []string) error {
+	for _, name := range chosen {
+		known := false
+		for _, g := range groups {
+			known = known || g.name == name
+		}
+		if !known {
+			return fmt.Errorf("-only %s: there is no such group", name)
+		}
 	}
-	fmt.Printf(format, name, mid, unit, low, high, note)
+	return nil
 }
