@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/caisson-go/caisson/queue"
@@ -16,8 +17,9 @@ const releaseTime = time.Minute
 // releaseBytes is the most bytes of bodies that one release has in hand.
 const releaseBytes = 16 << 20
 
-// ReleaseHeld publishes up to n, and up to 16 MiB, of the oldest jobs that are held for destination back to their queues, unchanged and as the same run,
-// and removes each entry once its message is confirmed. It returns how many jobs were released. What was not confirmed stays held,
+// ReleaseHeld publishes up to n, and up to 16 MiB, of the oldest jobs that are held for destination back to their queues, as the same run and unchanged but
+// for their due time, and removes each entry once its message is confirmed. They are due at once: how long they were held is no part of their age, so that
+// no kind's max age ends what waited for somebody to enable its endpoint. A deadline stays one. It returns how many jobs were released. What was not confirmed stays held,
 // and the error says why. A crash in between publishes a job again, which its claim makes harmless.
 //
 // It is safe to call from several workers at once, each with an owner of its own. A done ctx stops it before it takes entries, not
@@ -69,8 +71,9 @@ func publishHeld(ctx context.Context, broker Publisher, entries []Entry, release
 	}
 	for name, batch := range byQueue {
 		pubs := make([]queue.Publication, len(batch))
+		now := time.Now()
 		for i, e := range batch {
-			pubs[i] = queue.Publication{Message: e.Message, Group: e.order(), DedupID: e.ID + ".held." + release}
+			pubs[i] = queue.Publication{Message: dueAt(e.Message, now), Group: e.order(), DedupID: e.ID + ".held." + release}
 		}
 		for i, result := range broker.Publish(ctx, name, pubs) {
 			if result.Err == nil {
@@ -81,4 +84,20 @@ func publishHeld(ctx context.Context, broker Publisher, entries []Entry, release
 		}
 	}
 	return confirmed, err
+}
+
+// dueAt returns m with its waiting counted from now on. A message without an envelope that can be read has no age and goes as it is.
+func dueAt(m queue.Message, now time.Time) queue.Message {
+	env, err := m.Envelope()
+	if err != nil || !env.NotBefore.Before(now) {
+		return m
+	}
+	env.NotBefore = now
+	encoded, err := queue.EncodeEnvelope(env)
+	if err != nil {
+		return m // it was decoded a moment ago; better old than lost
+	}
+	m.Headers = maps.Clone(m.Headers)
+	m.Headers[queue.HeaderEnvelope] = encoded
+	return m
 }

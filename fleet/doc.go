@@ -10,5 +10,6 @@
 //     nor query.
 //
 // It does not promise durability: a board may forget everything at a crash of its server, and is as it was a few seconds later. Nothing that
-// decides about a job may hang on it.
+// decides what becomes of a job may hang on it. What workers hear of destinations that they share ([Peers]) only makes jobs wait, for a time that
+// ends by itself.
 package fleet

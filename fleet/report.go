@@ -41,6 +41,11 @@ type Report struct {
 	// More is how many destinations were left out because there are more than [MaxDestinations].
 	More int `json:"more,omitempty"`
 
+	// Shared are the destinations with a rate limit that this worker uses and that workers share, under their normalised names.
+	Shared []string `json:"shared,omitempty"`
+	// MoreShared is how many of them were left out because there are more than [MaxShared].
+	MoreShared int `json:"more_shared,omitempty"`
+
 	// At is when the board took the report, and Now when it handed it out, both by its own clock. The board sets them.
 	At  time.Time `json:"at,omitzero"`
 	Now time.Time `json:"now,omitzero"`
@@ -94,6 +99,7 @@ type Destination struct {
 // What a report keeps at the most.
 const (
 	MaxDestinations = 200
+	MaxShared       = 500
 	MaxKinds        = 500 // and as many pools
 	MaxQueues       = 500
 	MaxText         = 500 // bytes of NotReady
@@ -117,6 +123,14 @@ func (r Report) bounded() Report {
 	r.Pools = slices.Clone(r.Pools[:min(len(r.Pools), MaxKinds)])
 	for i := range r.Pools {
 		r.Pools[i].Name = cut(r.Pools[i].Name, MaxName)
+	}
+	if over := len(r.Shared) - MaxShared; over > 0 {
+		r.Shared = r.Shared[:MaxShared]
+		r.MoreShared += over
+	}
+	r.Shared = slices.Clone(r.Shared)
+	for i := range r.Shared {
+		r.Shared[i] = cut(r.Shared[i], MaxName)
 	}
 	r.Destinations = slices.Clone(r.Destinations)
 	if over := len(r.Destinations) - MaxDestinations; over > 0 {

@@ -5,12 +5,17 @@ import "time"
 // Peek tells what Admit would answer. It takes nothing and makes no entry. During a ramp it says yes where Admit may hold a
 // call back. retry says that the call is a retry and needs budget.
 func (r *Destinations) Peek(name string, now time.Time, retry bool) Verdict {
+	return r.PeekAs(0, name, now, retry)
+}
+
+// PeekAs is Peek for a call of that class.
+func (r *Destinations) PeekAs(class Class, name string, now time.Time, retry bool) Verdict {
 	if name == "" {
 		return Verdict{}
 	}
 	s, d := r.peeked(name)
 	defer s.mu.Unlock()
-	if reason, wait := d.check(stamp(now), retry); reason != ReasonOK {
+	if reason, wait := d.check(stamp(now), retry, min(class, Classes-1)); reason != ReasonOK {
 		return Verdict{Reason: reason, Wait: time.Duration(wait)}
 	}
 	if d.s.total != nil {
@@ -24,12 +29,17 @@ func (r *Destinations) Peek(name string, now time.Time, retry bool) Verdict {
 // Admit takes a concurrency permit, a rate token, budget if retry is set, and a breaker permit, all or nothing: a refusal burns
 // nothing. Complete the permit with [Permit.Done].
 func (r *Destinations) Admit(name string, now time.Time, retry bool) (Permit, Verdict) {
+	return r.AdmitAs(0, name, now, retry)
+}
+
+// AdmitAs is Admit for a call of that class.
+func (r *Destinations) AdmitAs(class Class, name string, now time.Time, retry bool) (Permit, Verdict) {
 	if name == "" {
 		return Permit{}, Verdict{}
 	}
 	s, d := r.entry(name, stamp(now))
 	defer s.unlock()
-	return d.admit(&s.guard, now, retry)
+	return d.admit(&s.guard, now, retry, min(class, Classes-1))
 }
 
 // For returns Admit for one destination and first tries, in the form that [CallConfig] takes.
@@ -53,6 +63,9 @@ func (r *Destinations) Gate(name string, now, until time.Time) {
 	defer s.unlock()
 	d.touch(at)
 	t := d.trouble()
+	if t.gate <= at { // the first of those that were under way
+		d.throttled(at)
+	}
 	t.gate = max(t.gate, add(at, int64(until.Sub(now))))
 }
 
@@ -69,6 +82,11 @@ func (r *Destinations) Gate(name string, now, until time.Time) {
 // most 95 % of the rate limit, and the plus is then a twentieth of a place, so that each job finds its token. Without a destination the delay
 // is max(wait, 1 s) times a factor in [1, 1.2).
 func (r *Destinations) Defer(name string, now time.Time, wait time.Duration) time.Duration {
+	return r.DeferAs(0, name, now, wait)
+}
+
+// DeferAs is Defer for a job of that class: it has its place before all jobs of the classes behind it, which give way until it is due.
+func (r *Destinations) DeferAs(class Class, name string, now time.Time, wait time.Duration) time.Duration {
 	if name == "" {
 		return time.Duration(float64(min(max(wait, time.Second), 12*time.Hour)) * (1 + (deferJitter-1)*r.random()))
 	}
@@ -76,7 +94,7 @@ func (r *Destinations) Defer(name string, now time.Time, wait time.Duration) tim
 	s, d := r.entry(name, at)
 	defer s.unlock()
 	d.touch(at)
-	return d.deferFor(at, wait)
+	return d.deferFor(at, wait, min(class, Classes-1))
 }
 
 // OpenSince is when the destination left closed for good, that is since when no ordinary call gets through: its breaker is
@@ -97,7 +115,9 @@ func (r *Destinations) OpenSince(name string, now time.Time) (time.Time, bool) {
 	return timeAt(now, at), true
 }
 
-// Force sets or, with [OverrideNone], clears an override of a destination's breaker. The state beside it goes on by itself.
+// Force sets or, with [OverrideNone], clears an override of a destination's breaker. The state beside it goes on by itself. A name that shares the
+// [Overflow], since the registry is full, gets none: it would be that of all newcomers, and outlast them. Whoever must hold calls to it asks
+// for itself before each.
 func (r *Destinations) Force(name string, now time.Time, o Override) {
 	if name == "" {
 		return
@@ -105,11 +125,14 @@ func (r *Destinations) Force(name string, now time.Time, o Override) {
 	at := stamp(now)
 	s, d := r.entry(name, at)
 	defer s.unlock()
+	if d.name == Overflow && NormalizeDestination(name) != Overflow {
+		return
+	}
 	d.touch(at)
 	d.tell(&s.guard, now, d.force(at, o))
 }
 
-// Reset closes a destination's breaker and forgets what it counted, its gate and its line of deferred jobs. Results of calls still
+// Reset closes a destination's breaker and forgets what it counted, its gate, its line of deferred jobs, and that it was slow. Results of calls still
 // out are dropped. An override stays.
 func (r *Destinations) Reset(name string, now time.Time) {
 	if name == "" {
@@ -118,6 +141,7 @@ func (r *Destinations) Reset(name string, now time.Time) {
 	s, _, d := r.find(name)
 	defer s.unlock()
 	if d != nil {
+		d.took = 0
 		d.tell(&s.guard, now, d.reset(stamp(now)))
 	}
 }

@@ -35,14 +35,14 @@ func newBreaker(cfg BreakerConfig, onTransition func(Transition), random func() 
 func (b *Breaker) Admit(now time.Time) (Permit, Verdict) {
 	b.g.mu.Lock()
 	defer b.g.unlock()
-	return b.d.admit(&b.g, now, false)
+	return b.d.admit(&b.g, now, false, 0)
 }
 
 // Peek tells what Admit would answer. It takes nothing. During a ramp it says yes where Admit may hold a call back.
 func (b *Breaker) Peek(now time.Time) Verdict {
 	b.g.mu.Lock()
 	defer b.g.mu.Unlock()
-	reason, wait := b.d.check(stamp(now), false)
+	reason, wait := b.d.check(stamp(now), false, 0)
 	return Verdict{Reason: reason, Wait: time.Duration(wait)}
 }
 

@@ -47,8 +47,14 @@ type Bulkhead struct {
 	size     int
 	room     int
 	inUse    int
-	waiters  list.List // of chan struct{}, closed when the waiter owns a permit
+	waiters  list.List // of waiter, by class and then in order
 	rejected uint64
+}
+
+// waiter is one caller in the waiting room.
+type waiter struct {
+	class   Class
+	granted chan struct{} // closed when it owns a permit
 }
 
 // NewBulkhead returns an empty bulkhead.
@@ -63,7 +69,7 @@ func NewBulkhead(cfg BulkheadConfig) (*Bulkhead, error) {
 func (b *Bulkhead) TryAcquire() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.free() {
+	if !b.free(0) {
 		b.rejected++
 		return false
 	}
@@ -73,23 +79,28 @@ func (b *Bulkhead) TryAcquire() bool {
 
 // Acquire takes a permit, first come first served. It waits in the room until there is one or ctx is done; then it returns
 // ctx's error and holds nothing. It returns [ErrFull] at once when the room is full.
-func (b *Bulkhead) Acquire(ctx context.Context) error {
+func (b *Bulkhead) Acquire(ctx context.Context) error { return b.AcquireAs(ctx, 0) }
+
+// AcquireAs is Acquire for a caller of that class: it comes before all classes behind it, and leaves some of the permits and of the room to
+// those before it.
+func (b *Bulkhead) AcquireAs(ctx context.Context, class Class) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	if b.free() {
+	class = min(class, Classes-1)
+	if b.free(class) {
 		b.inUse++
 		b.mu.Unlock()
 		return nil
 	}
-	if b.waiters.Len() >= b.room {
+	if !b.hasRoom(class) {
 		b.rejected++
 		b.mu.Unlock()
 		return ErrFull
 	}
 	granted := make(chan struct{})
-	place := b.waiters.PushBack(granted)
+	place := b.join(waiter{class: class, granted: granted})
 	b.mu.Unlock()
 
 	select {
@@ -124,14 +135,18 @@ func (b *Bulkhead) Release() {
 func (b *Bulkhead) Free() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.free()
+	return b.free(0)
 }
 
 // RoomFree reports whether Acquire would not return [ErrFull]: a permit or a place in the room is free.
-func (b *Bulkhead) RoomFree() bool {
+func (b *Bulkhead) RoomFree() bool { return b.RoomFreeAs(0) }
+
+// RoomFreeAs is RoomFree for a caller of that class.
+func (b *Bulkhead) RoomFreeAs(class Class) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.free() || b.waiters.Len() < b.room
+	class = min(class, Classes-1)
+	return b.free(class) || b.hasRoom(class)
 }
 
 // Resize changes size and room. When it shrinks, permits that are out and callers that wait keep what they have; when it grows,
@@ -147,13 +162,29 @@ func (b *Bulkhead) Resize(cfg BulkheadConfig) error {
 	return nil
 }
 
-// free needs no look at those who wait: grant leaves no permit free while somebody does.
-func (b *Bulkhead) free() bool { return b.inUse < b.size }
+// free needs no look at those who wait: grant leaves no permit free to a class while one of it, or before it, waits.
+func (b *Bulkhead) free(class Class) bool { return b.inUse < b.share(class, b.size) }
 
-// grant hands free permits to those who wait longest.
+func (b *Bulkhead) hasRoom(class Class) bool { return b.waiters.Len() < b.share(class, b.room) }
+
+func (b *Bulkhead) share(class Class, n int) int {
+	return int(class.of(uint32(min(n, math.MaxInt32)))) //nolint:gosec // not negative
+}
+
+// join puts w behind those of its class.
+func (b *Bulkhead) join(w waiter) *list.Element {
+	for e := b.waiters.Back(); e != nil; e = e.Prev() {
+		if e.Value.(waiter).class <= w.class {
+			return b.waiters.InsertAfter(w, e)
+		}
+	}
+	return b.waiters.PushFront(w)
+}
+
+// grant hands free permits to those who wait longest, class by class. Where there is none for the first there is none for those behind.
 func (b *Bulkhead) grant() {
-	for b.inUse < b.size && b.waiters.Len() > 0 {
-		close(b.waiters.Remove(b.waiters.Front()).(chan struct{}))
+	for e := b.waiters.Front(); e != nil && b.free(e.Value.(waiter).class); e = b.waiters.Front() {
+		close(b.waiters.Remove(e).(waiter).granted)
 		b.inUse++
 	}
 }

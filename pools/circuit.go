@@ -12,8 +12,11 @@ type circuit struct {
 	// gen rises with each transition and reset; results of an older generation are dropped.
 	gen      uint32
 	out      uint32 // permits out, whatever their generation
+	old      uint32 // those of them in the older group
 	state    State
 	override Override
+	group    uint8 // the older one: 0 or 1
+	laned    bool  // the permits out are counted in the slow lane
 }
 
 // trouble is what only a destination needs that is, or was a moment ago, not simply closed.
@@ -23,7 +26,7 @@ type trouble struct {
 	until     int64   // open: when probes may start
 	forced    int64   // when the override was set
 	gate      int64   // the destination asked to be left alone until then
-	line      int64   // when the next deferred job is due
+	line      lines   // when the next deferred job of each class is due
 	blind     int64   // when the first job was deferred before any call was answered
 	probes    []int64 // starts of the probes that are out
 	credit    uint32  // ramp: shares saved up, in 1/65536
@@ -34,7 +37,7 @@ type trouble struct {
 
 func (c *circuit) trouble() *trouble {
 	if c.tr == nil {
-		c.tr = &trouble{since: never, openSince: never, until: never, forced: never, gate: never, line: never, blind: never}
+		c.tr = &trouble{since: never, openSince: never, until: never, forced: never, gate: never, line: noLines, blind: never}
 	}
 	return c.tr
 }
@@ -45,7 +48,7 @@ func (c *circuit) settled(cfg *BreakerConfig, now int64) bool {
 	if t == nil {
 		return true
 	}
-	if c.state != StateClosed || c.override != OverrideNone || t.gate > now || t.line > now || c.ramping(cfg, now) {
+	if c.state != StateClosed || c.override != OverrideNone || t.gate > now || t.line.end() > now || c.ramping(cfg, now) {
 		return false
 	}
 	c.tr = nil
@@ -95,9 +98,8 @@ func (t *trouble) live(dead int64) (n int, first int64) {
 	return n, first
 }
 
-// admit takes a permit that check allowed.
+// admit tells what a call that check allowed is to the breaker.
 func (c *circuit) admit(cfg *BreakerConfig, now int64) (probe bool, ch change) {
-	c.out++
 	if c.override == OverrideClosed || c.state == StateClosed {
 		return false, change{}
 	}
@@ -145,9 +147,8 @@ func (c *circuit) rampTake(step uint32) {
 	}
 }
 
-// report gives a permit back and records its outcome.
+// report records the outcome of a call whose permit was given back.
 func (c *circuit) report(s *settings, now int64, p *Permit, o Outcome) change {
-	c.out--
 	cfg := &s.breaker
 	if p.gen != c.gen {
 		return change{}
@@ -252,7 +253,7 @@ func (c *circuit) move(now int64, to State, reason TransitionReason) change {
 // reset closes the breaker and forgets what it counted. The override stays.
 func (c *circuit) reset(now int64) change {
 	ch := c.move(now, StateClosed, TransitionReset)
-	c.tr.opens, c.tr.gate, c.tr.line = 0, never, never
+	c.tr.opens, c.tr.gate, c.tr.line = 0, never, noLines
 	return ch
 }
 

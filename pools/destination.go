@@ -15,7 +15,11 @@ type settings struct {
 	budget      budgetRules
 	drain       float64
 	floor, cap  int64
-	total       *Limiter // shared by the whole registry; nil if there is no such limit
+	total       *Limiter      // shared by the whole registry; nil if there is no such limit
+	lane        *lane         // shared likewise; nil if the destination is in none
+	aimd        *aimdRules    // nil if the limit on concurrency is fixed
+	timeout     *timeoutRules // nil if it does not adapt
+	shared      bool
 	rand        func() float64
 }
 
@@ -27,18 +31,24 @@ type destination struct {
 	tat     int64 // rate limit
 	used    uint32
 	latency uint32 // of calls that were answered, in microseconds, a moving average; 0 if there was none
+	since   uint32 // moment at which the older group was complete or, with no permit out, at which the last one came back
+	young   uint16 // how many moments later the younger group last grew
+	took    uint16 // how long calls take as the slow lane sees it, in parts of its threshold, a moving average; 0 if none has ended
 	allowance
+	x *extra // nil for most
 }
 
 // Hints for refusals whose end nobody can know.
 const (
 	fullHint   = int64(time.Second) // for one permit to come back, if no completion rate is known
 	budgetHint = int64(time.Second)
+	// for those before to be served: they may be quicker than their line
+	outrankedHint = int64(5 * time.Second)
 )
 
 // check tells whether a call would be refused, and for how long. It takes nothing. The order is that of severity;
 // where two waits are known the longer counts.
-func (d *destination) check(now int64, retry bool) (Reason, int64) {
+func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) {
 	reason, wait := d.circuit.check(&d.s.breaker, now)
 	if reason == ReasonForcedOpen {
 		return reason, wait
@@ -46,19 +56,40 @@ func (d *destination) check(now int64, retry bool) (Reason, int64) {
 	if d.tr != nil && d.tr.gate-now > wait && d.tr.gate > now {
 		return ReasonGated, d.tr.gate - now
 	}
+	if other := d.elsewhere(now); other > wait {
+		return ReasonSharedOpen, other
+	}
 	if reason != ReasonOK {
 		return reason, wait
 	}
-	if d.s.concurrency > 0 && d.out >= d.s.concurrency {
+	if wait := d.outranked(now, class); wait > 0 {
+		return ReasonOutranked, wait
+	}
+	if d.s.concurrency > 0 && d.out >= class.of(d.limit()) {
 		return ReasonConcurrencyFull, d.fullWait(now)
 	}
-	if wait := d.s.rate.wait(d.tat, now); wait > 0 {
+	if wait := d.laneWait(now); wait > 0 {
+		return ReasonSlowLaneFull, wait
+	}
+	if wait := d.rate().wait(d.tat, now); wait > 0 {
 		return ReasonRateLimited, wait
 	}
 	if retry && !d.allows(&d.s.budget, now, false) {
 		return ReasonBudgetEmpty, budgetHint
 	}
 	return ReasonOK, 0
+}
+
+// outranked is how long a call gives way to those before it; 0 if there are none. It does not to an empty room.
+func (d *destination) outranked(now int64, class Class) int64 {
+	if class == 0 || d.tr == nil || d.out == 0 && d.tat <= now {
+		return 0
+	}
+	ahead := d.tr.line.ahead(class)
+	if ahead <= now {
+		return 0
+	}
+	return min(ahead-now, outrankedHint)
 }
 
 // fullWait guesses when a permit comes back.
@@ -94,7 +125,7 @@ func (d *destination) capacity() float64 {
 	if d.latency == 0 {
 		return 0
 	}
-	return float64(max(d.s.concurrency, 1)) * 1e6 / float64(d.latency)
+	return float64(max(d.limit(), 1)) * 1e6 / float64(d.latency)
 }
 
 // guess is the drain rate of a destination of which nothing is known. Where permits are what is missing it supposes that calls are quick, and
@@ -108,48 +139,52 @@ func (d *destination) guess(at int64) float64 {
 	if t.blind == never {
 		t.blind = at
 	}
-	return float64(d.s.concurrency) * 1e9 / float64(max(at-t.blind, quickCall))
+	return float64(d.limit()) * 1e9 / float64(max(at-t.blind, quickCall))
 }
 
 // quickCall is how long a call is supposed to take before one was answered.
 const quickCall = int64(20 * time.Millisecond)
 
 // plain says that there is nothing to ask or take but the permit: the destination is well and has no rate limit.
-func (d *destination) plain() bool {
+func (d *destination) plain(class Class) bool {
 	s := d.s
-	return d.tr == nil && d.state == StateClosed && d.override == OverrideNone && s.rate.interval == 0 && s.total == nil &&
-		(s.concurrency == 0 || d.out < s.concurrency)
+	return d.tr == nil && (d.x == nil || d.x.peer == nil) && d.state == StateClosed && d.override == OverrideNone && s.rate.interval == 0 && s.total == nil &&
+		(s.concurrency == 0 || d.out < class.of(d.limit()))
 }
 
 // admit takes everything that a call needs, or nothing.
-func (d *destination) admit(g *guard, now time.Time, retry bool) (Permit, Verdict) {
+func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (Permit, Verdict) {
 	at := stamp(now)
 	d.touch(at)
-	if d.plain() && !retry {
-		d.out++
-		return Permit{g: g, d: d, start: at, gen: d.gen}, Verdict{}
+	if !retry && d.plain(class) && d.quick(at) {
+		return Permit{g: g, d: d, start: at, gen: d.gen, group: d.begin(at)}, Verdict{}
 	}
 	d.settled(&d.s.breaker, at)
-	if reason, wait := d.check(at, retry); reason != ReasonOK {
+	if reason, wait := d.check(at, retry, class); reason != ReasonOK {
 		return Permit{}, Verdict{Reason: reason, Wait: time.Duration(wait)}
 	}
 	step := d.rampStep(&d.s.breaker, at)
 	if d.rampHolds(step) {
 		return Permit{}, Verdict{Reason: ReasonBreakerOpen, Wait: time.Duration(probeHint)}
 	}
+	if !d.takeLane(at) { // somebody was quicker since check
+		return Permit{}, Verdict{Reason: ReasonSlowLaneFull, Wait: time.Duration(d.s.lane.over)}
+	}
 	if d.s.total != nil {
 		if ok, wait := d.s.total.Allow(now); !ok {
+			d.leaveLane()
 			return Permit{}, Verdict{Reason: ReasonRateLimited, Wait: wait}
 		}
 	}
+	group := d.begin(at)
 	d.rampTake(step)
-	d.tat = d.s.rate.take(d.tat, at)
+	d.tat = d.rate().take(d.tat, at)
 	if retry {
 		d.spend(&d.s.budget, false)
 	}
 	probe, ch := d.circuit.admit(&d.s.breaker, at)
 	d.tell(g, now, ch)
-	return Permit{g: g, d: d, start: at, gen: d.gen, probe: probe, last: lastTry{retry: retry}}, Verdict{}
+	return Permit{g: g, d: d, start: at, gen: d.gen, group: group, probe: probe, last: lastTry{retry: retry}}, Verdict{}
 }
 
 // tell queues a transition for the hooks.
@@ -187,17 +222,31 @@ func (d *destination) configure(at int64, s *settings) {
 	if s.budget.form != d.s.budget.form || s.budget.width != d.s.budget.width {
 		d.allowance = allowance{head: slot(at, s.budget.width)}
 	}
+	if s.lane == nil {
+		d.setLaned(false)
+	}
 	d.s = s
+	if d.x != nil {
+		if s.aimd == nil {
+			d.x.aimd = aimd{}
+		}
+		if !s.shared {
+			d.x.peer = nil
+		}
+		if s.timeout == nil {
+			d.x.took = nil
+		}
+		d.slim()
+	}
 }
 
 // deferFor gives a deferred job its place in the line of this destination. The line spreads the jobs of one worker; jitter only keeps
 // several workers apart, and a place of it does. Under a rate limit it has to be less than what the line is slower than the limit: a job
 // that comes too early for its token loses its turn, and the token with it.
-func (d *destination) deferFor(at int64, hint time.Duration) time.Duration {
+func (d *destination) deferFor(at int64, hint time.Duration, class Class) time.Duration {
 	s, t := d.s, d.trouble()
 	last, place := add(at, s.cap), int64(math.Ceil(1e9/d.drainRate(at)))
-	due := min(max(add(at, int64(max(hint, 0))), t.line), last)
-	t.line = min(add(due, place), last)
+	due := t.line.join(class, add(at, int64(max(hint, 0))), place, last)
 	delay := min(max(due-at, s.floor), int64(float64(s.cap)/deferJitter))
 	spread := float64(max(place, s.floor))
 	if s.rateLimit > 0 && s.drain <= 0 {
@@ -225,7 +274,7 @@ func (d *destination) drainRate(at int64) float64 {
 		rate = d.guess(at)
 	}
 	if d.s.rateLimit > 0 {
-		rate = min(rate, rateShare*d.s.rateLimit)
+		rate = min(rate, rateShare*d.s.rateLimit/float64(d.users()))
 	}
 	return rate
 }

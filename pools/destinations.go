@@ -20,8 +20,12 @@ const Overflow = "(overflow)"
 // limits are the default ones, or an override of that name, and bound all of them together, its breaker too.
 type Destinations struct {
 	table    atomic.Pointer[table]
-	configMu sync.Mutex // one Configure at a time
+	configMu sync.Mutex                 // one Configure or Set at a time
+	own      map[DestinationConfig]*own // what Set was given; guarded by configMu
 	total    *Limiter
+	held     *atomic.Int64                   // calls in the slow lane
+	shareMu  sync.Mutex                      // one Share at a time
+	peers    atomic.Pointer[map[string]peer] // what Share was told; nil if nothing
 	random   func() float64
 	hooks    hooks
 
@@ -36,6 +40,7 @@ type Destinations struct {
 type shard struct {
 	guard
 	m   map[string]*destination
+	own map[string]*own // what Set gave to names of this shard; nil if nothing
 	ops uint32
 }
 
@@ -52,11 +57,14 @@ const (
 func NewDestinations(cfg DestinationsConfig) (*Destinations, error) {
 	cfg = cfg.withDefaults()
 	total := &Limiter{tat: never, g: newGCRA(cfg.Rate)}
-	t, err := newTable(cfg, total, cfg.Random)
+	held := new(atomic.Int64)
+	t, err := newTable(cfg, total, held, cfg.Random)
 	if err != nil {
 		return nil, fmt.Errorf("destinations: %w", err)
 	}
-	r := &Destinations{total: total, random: cfg.Random, hooks: hooks{fn: cfg.OnTransition}, seed: maphash.MakeSeed()}
+	r := &Destinations{
+		total: total, held: held, random: cfg.Random, hooks: hooks{fn: cfg.OnTransition}, seed: maphash.MakeSeed(), own: map[DestinationConfig]*own{},
+	}
 	r.table.Store(t)
 	n := 1
 	for n < maxShards && n*perShard < cfg.Max {
@@ -66,7 +74,7 @@ func NewDestinations(cfg DestinationsConfig) (*Destinations, error) {
 	for i := range r.shards {
 		r.shards[i].hooks, r.shards[i].m = &r.hooks, map[string]*destination{}
 	}
-	r.overflow.hooks, r.overflow.m = &r.hooks, map[string]*destination{Overflow: newDestination(Overflow, t.def)}
+	r.overflow.hooks, r.overflow.m = &r.hooks, map[string]*destination{Overflow: newDestination(Overflow, t.of(Overflow))}
 	return r, nil
 }
 
@@ -74,24 +82,33 @@ func newDestination(name string, s *settings) *destination {
 	return &destination{name: name, s: s, tat: never}
 }
 
-// Configure replaces the limits of all destinations, those in use too. Permits, states and counts are kept. On an error nothing
-// changes.
+// Configure replaces the limits of all destinations, those in use too, except what [Destinations.Set] gave to some: of that only the zero
+// fields change with the default. Permits, states and counts are kept. On an error nothing changes.
 func (r *Destinations) Configure(now time.Time, cfg DestinationsConfig) error {
 	r.configMu.Lock()
 	defer r.configMu.Unlock()
 	cfg = cfg.withDefaults()
-	t, err := newTable(cfg, r.total, r.random)
+	t, err := newTable(cfg, r.total, r.held, r.random)
 	if err != nil {
 		return fmt.Errorf("destinations: %w", err)
+	}
+	owns := make(map[*own]*settings, len(r.own))
+	for raw, o := range r.own {
+		if owns[o], err = t.resolve(raw); err != nil {
+			return fmt.Errorf("destinations: what was set for some does not go with the new default: %w", err)
+		}
 	}
 	if err := r.total.Configure(cfg.Rate); err != nil {
 		return fmt.Errorf("destinations: %w", err)
 	}
 	r.table.Store(t) // before the walk: whoever is created behind it has the new settings
+	for o, s := range owns {
+		o.settings.Store(s)
+	}
 	at := stamp(now)
 	r.each(func(s *shard) {
 		for name, d := range s.m {
-			d.configure(at, t.of(name))
+			d.configure(at, s.settings(name, t))
 		}
 	})
 	return nil
@@ -115,6 +132,14 @@ func (r *Destinations) shardOf(name string) *shard {
 	return &r.shards[maphash.String(r.seed, name)&uint64(len(r.shards)-1)]
 }
 
+// home is the shard of a normalised name.
+func (r *Destinations) home(key string) *shard {
+	if key == Overflow {
+		return &r.overflow
+	}
+	return r.shardOf(key)
+}
+
 // find returns the shard of a name, locked, the normalised name and its destination, nil if there is none.
 func (r *Destinations) find(name string) (*shard, string, *destination) {
 	s := r.shardOf(name)
@@ -127,9 +152,7 @@ func (r *Destinations) find(name string) (*shard, string, *destination) {
 		return s, key, nil
 	}
 	s.mu.Unlock()
-	if s = r.shardOf(key); key == Overflow {
-		s = &r.overflow
-	}
+	s = r.home(key)
 	s.mu.Lock()
 	return s, key, s.m[key]
 }
@@ -142,7 +165,7 @@ func (r *Destinations) peeked(name string) (*shard, *destination) {
 	}
 	t := r.table.Load()
 	if r.count.Load() < t.max {
-		return s, newDestination(key, t.of(key))
+		return s, r.made(key, s.settings(key, t))
 	}
 	s.mu.Unlock()
 	s = &r.overflow
@@ -169,7 +192,7 @@ func (r *Destinations) entry(name string, at int64) (*shard, *destination) {
 		s.mu.Lock()
 		return s, s.m[Overflow]
 	}
-	d = newDestination(strings.Clone(key), t.of(key)) // key may be a piece of a long URL
+	d = r.made(strings.Clone(key), s.settings(key, t)) // key may be a piece of a long URL
 	d.touch(at)
 	s.m[d.name] = d
 	return s, d

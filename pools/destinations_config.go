@@ -4,11 +4,22 @@ import (
 	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 )
 
 // DefaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
 const DefaultDrainRate = 10.0
+
+// Toggle is yes, no, or what the default says.
+type Toggle uint8
+
+// The toggles.
+const (
+	Inherit Toggle = iota
+	On
+	Off
+)
 
 // DestinationConfig tunes what one destination may be sent.
 type DestinationConfig struct {
@@ -16,6 +27,14 @@ type DestinationConfig struct {
 	Breaker BreakerConfig
 	// Concurrency is how many calls may run at once. Zero or negative means no limit.
 	Concurrency int
+	// Adaptive lets the limit on concurrency find itself. The zero value keeps it where it is.
+	Adaptive AdaptiveConfig
+	// Timeout lets the timeout of calls follow how long they take. Ask for it with [Permit.Timeout]. The zero value has none.
+	Timeout AdaptiveTimeoutConfig
+	// Lane says whether the destination is in the registry's slow lane while it is slow. Inherit means On. Off is for what is slow by nature.
+	Lane Toggle
+	// Shared lets the destination hear what other workers know: see [Destinations.Share]. Inherit means Off.
+	Shared Toggle
 	// Rate limits calls per second. The zero value limits nothing.
 	Rate RateConfig
 	// Budget bounds retries. The zero value is 10 % of the successes plus 3 per second.
@@ -34,6 +53,10 @@ func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
 	return DestinationConfig{
 		Breaker:     c.Breaker.over(base.Breaker),
 		Concurrency: cmp.Or(c.Concurrency, base.Concurrency),
+		Adaptive:    c.Adaptive.over(base.Adaptive),
+		Timeout:     c.Timeout.over(base.Timeout),
+		Lane:        cmp.Or(c.Lane, base.Lane),
+		Shared:      cmp.Or(c.Shared, base.Shared),
 		Rate:        RateConfig{Rate: cmp.Or(c.Rate.Rate, base.Rate.Rate), Burst: cmp.Or(c.Rate.Burst, base.Rate.Burst)},
 		Budget:      c.Budget.over(base.Budget),
 		DrainRate:   cmp.Or(c.DrainRate, base.DrainRate),
@@ -45,6 +68,8 @@ func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
 func (c DestinationConfig) withDefaults() DestinationConfig {
 	c.Breaker = c.Breaker.withDefaults()
 	c.Concurrency = max(c.Concurrency, 0)
+	c.Adaptive = c.Adaptive.withDefaults()
+	c.Timeout = c.Timeout.withDefaults()
 	c.Rate.Rate = max(c.Rate.Rate, 0)
 	c.Budget = c.Budget.withDefaults()
 	c.DrainRate = max(c.DrainRate, 0)
@@ -57,6 +82,12 @@ func (c DestinationConfig) validate() error {
 	if err := c.Breaker.validate(); err != nil {
 		return fmt.Errorf("breaker: %w", err)
 	}
+	if err := c.Adaptive.validate(); err != nil {
+		return fmt.Errorf("adaptive: %w", err)
+	}
+	if err := c.Timeout.validate(); err != nil {
+		return fmt.Errorf("timeout: %w", err)
+	}
 	if err := c.Rate.validate(); err != nil {
 		return fmt.Errorf("rate limit: %w", err)
 	}
@@ -66,6 +97,10 @@ func (c DestinationConfig) validate() error {
 	switch {
 	case c.Concurrency > 1_000_000:
 		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", c.Concurrency)
+	case c.Adaptive.Min > 0 && c.Concurrency == 0:
+		return fmt.Errorf("adaptive min %d: set a concurrency, from which it can be lowered", c.Adaptive.Min)
+	case c.Lane > Off || c.Shared > Off:
+		return fmt.Errorf("lane %d, shared %d: use On or Off", c.Lane, c.Shared)
 	case !(c.DrainRate <= 1e6) || c.DrainRate > 0 && c.DrainRate < 1e-3:
 		return fmt.Errorf("drain rate %v: use 0.001 to 1e6 per second, or 0 to measure it", c.DrainRate)
 	case c.DeferFloor < time.Millisecond:
@@ -83,6 +118,8 @@ type DestinationsConfig struct {
 	// Overrides holds for the destination of that name, which is normalised. Zero fields are taken from Default; negative
 	// ones switch a limit off.
 	Overrides map[string]DestinationConfig
+	// SlowLane keeps slow destinations from holding every place. The zero value does not.
+	SlowLane SlowLaneConfig
 	// Rate limits all destinations together. A call that another limit refuses takes nothing from it.
 	Rate RateConfig
 	// Max is how many destinations are remembered; beyond that newcomers share one. Zero means 100,000.
@@ -99,6 +136,7 @@ type DestinationsConfig struct {
 }
 
 func (c DestinationsConfig) withDefaults() DestinationsConfig {
+	c.SlowLane = c.SlowLane.withDefaults()
 	c.Rate.Rate = max(c.Rate.Rate, 0)
 	c.Max = cmp.Or(c.Max, 100_000)
 	c.IdleAfter = cmp.Or(c.IdleAfter, 10*time.Minute)
@@ -112,6 +150,9 @@ func (c DestinationsConfig) validate() error {
 	if err := c.Rate.validate(); err != nil {
 		return fmt.Errorf("total rate limit: %w", err)
 	}
+	if err := c.SlowLane.validate(); err != nil {
+		return fmt.Errorf("slow lane: %w", err)
+	}
 	switch {
 	case c.Max < 1:
 		return fmt.Errorf("max %d: use at least 1", c.Max)
@@ -123,32 +164,45 @@ func (c DestinationsConfig) validate() error {
 
 // table is a DestinationsConfig, resolved. It is immutable.
 type table struct {
+	base      DestinationConfig
 	def       *settings
 	overrides map[string]*settings
 	max       int64
 	idle      time.Duration
+	total     *Limiter // nil if there is no such limit
+	lane      *lane    // likewise
+	random    func() float64
 }
 
-func newTable(c DestinationsConfig, total *Limiter, random func() float64) (*table, error) {
+func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random func() float64) (*table, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	if c.Rate.Rate == 0 {
 		total = nil
 	}
-	def, err := newSettings(c.Default, total, random)
-	if err != nil {
+	t := &table{
+		base: c.Default, overrides: map[string]*settings{}, max: int64(c.Max), idle: c.IdleAfter, total: total, random: random,
+	}
+	if c.SlowLane.Slots > 0 {
+		t.lane = &lane{slots: int64(c.SlowLane.Slots), over: int64(c.SlowLane.Over), held: held}
+	}
+	var err error
+	if t.def, err = t.resolve(DestinationConfig{}); err != nil {
 		return nil, fmt.Errorf("default: %w", err)
 	}
-	t := &table{def: def, overrides: map[string]*settings{}, max: int64(c.Max), idle: c.IdleAfter}
+	equal := map[DestinationConfig]*settings{} // thousands of overrides are often all the same
 	for raw, over := range c.Overrides {
 		name := NormalizeDestination(raw)
 		if name == "" || t.overrides[name] != nil {
 			return nil, fmt.Errorf("override %q: name is empty or given twice once normalised to %q: keep one", raw, name)
 		}
-		if t.overrides[name], err = newSettings(over.over(c.Default), total, random); err != nil {
-			return nil, fmt.Errorf("override %q: %w", raw, err)
+		if equal[over] == nil {
+			if equal[over], err = t.resolve(over); err != nil {
+				return nil, fmt.Errorf("override %q: %w", raw, err)
+			}
 		}
+		t.overrides[name] = equal[over]
 	}
 	return t, nil
 }
@@ -160,14 +214,20 @@ func (t *table) of(name string) *settings {
 	return t.def
 }
 
-func newSettings(c DestinationConfig, total *Limiter, random func() float64) (*settings, error) {
-	c = c.withDefaults()
+// resolve fills the zero fields of c from the default, and those that are still zero with what zero means.
+func (t *table) resolve(c DestinationConfig) (*settings, error) {
+	c = c.over(t.base).withDefaults()
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &settings{
+	s := &settings{
 		breaker: c.Breaker, width: c.Breaker.width(), concurrency: uint32(c.Concurrency),
 		rate: newGCRA(c.Rate), rateLimit: c.Rate.Rate, budget: newBudgetRules(c.Budget), drain: c.DrainRate,
-		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: total, rand: random,
-	}, nil
+		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: t.total, rand: t.random,
+		aimd: newAIMD(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: newTimeoutRules(c.Timeout), shared: c.Shared == On,
+	}
+	if c.Lane != Off {
+		s.lane = t.lane
+	}
+	return s, nil
 }

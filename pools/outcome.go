@@ -82,19 +82,26 @@ const (
 	ReasonBudgetEmpty
 	// ReasonForcedOpen: an operator forced the breaker open.
 	ReasonForcedOpen
+	// ReasonSlowLaneFull: the destination is slow, or new, and as many calls to such ones as allowed are running.
+	ReasonSlowLaneFull
+	// ReasonSharedOpen: the destination is shared, and the breaker of another worker is open.
+	ReasonSharedOpen
+	// ReasonOutranked: calls of a class before this one wait for the destination.
+	ReasonOutranked
 )
 
 // Reasons lists all reasons.
 func Reasons() []Reason {
 	return []Reason{
 		ReasonOK, ReasonBreakerOpen, ReasonGated, ReasonRateLimited, ReasonConcurrencyFull, ReasonBudgetEmpty,
-		ReasonForcedOpen,
+		ReasonForcedOpen, ReasonSlowLaneFull, ReasonSharedOpen, ReasonOutranked,
 	}
 }
 
 // String returns the reason in lower case.
 func (r Reason) String() string {
-	return name(uint8(r), "ok", "breaker_open", "gated", "rate_limited", "concurrency_full", "budget_empty", "forced_open")
+	return name(uint8(r), "ok", "breaker_open", "gated", "rate_limited", "concurrency_full", "budget_empty", "forced_open",
+		"slow_lane_full", "shared_open", "outranked")
 }
 
 // MarshalText implements [encoding.TextMarshaler].

@@ -25,6 +25,7 @@ type Permit struct {
 	d     *destination
 	start int64
 	gen   uint32
+	group uint8 // of calls in flight
 	probe bool
 	done  bool
 	last  lastTry
@@ -46,6 +47,10 @@ func (p *Permit) finish(now time.Time, o Outcome, news bool) {
 	p.done = true
 	at := stamp(now)
 	p.d.touch(at)
+	p.d.adapt(p.start, at, o)
+	p.d.giveBack(at, p.group)
+	p.d.paced(at, at-p.start)
+	p.d.timed(at-p.start, o)
 	if o == Success || o == Slow {
 		p.d.answered(at - p.start)
 	}
@@ -53,6 +58,16 @@ func (p *Permit) finish(now time.Time, o Outcome, news bool) {
 		p.d.record(&p.d.s.budget, at, o, p.last.spent(&p.d.s.budget))
 	}
 	p.d.tell(p.g, now, p.d.report(p.d.s, at, p, o))
+}
+
+// Timeout is how long the call may take by what is known of its destination; 0 if the destination does not say.
+func (p *Permit) Timeout() time.Duration {
+	if p.d == nil {
+		return 0
+	}
+	p.g.mu.Lock()
+	defer p.g.mu.Unlock()
+	return time.Duration(p.d.timeout())
 }
 
 // attempted tells the retry budget, and it alone, how one attempt of the call has ended.
@@ -78,7 +93,8 @@ func (p *Permit) Cancel(now time.Time) {
 	}
 	p.done = true
 	at, s := stamp(now), p.d.s
-	p.d.tat = s.rate.giveBack(p.d.tat)
+	p.d.giveBack(at, p.group)
+	p.d.tat = p.d.rate().giveBack(p.d.tat)
 	if s.total != nil {
 		s.total.GiveBack()
 	}
@@ -108,8 +124,10 @@ func (p *Permit) again(now time.Time, throttled, hedge bool) Verdict {
 		return Verdict{Reason: ReasonBreakerOpen, Wait: time.Duration(max(wait, probeHint))}
 	case d.tr != nil && d.tr.gate > at:
 		return Verdict{Reason: ReasonGated, Wait: time.Duration(d.tr.gate - at)}
-	case d.s.rate.wait(d.tat, at) > 0:
-		return Verdict{Reason: ReasonRateLimited, Wait: time.Duration(d.s.rate.wait(d.tat, at))}
+	case d.elsewhere(at) > 0:
+		return Verdict{Reason: ReasonSharedOpen, Wait: time.Duration(d.elsewhere(at))}
+	case d.rate().wait(d.tat, at) > 0:
+		return Verdict{Reason: ReasonRateLimited, Wait: time.Duration(d.rate().wait(d.tat, at))}
 	case !d.allows(&d.s.budget, at, throttled):
 		return Verdict{Reason: ReasonBudgetEmpty, Wait: time.Duration(budgetHint)}
 	}
@@ -118,7 +136,7 @@ func (p *Permit) again(now time.Time, throttled, hedge bool) Verdict {
 			return Verdict{Reason: ReasonRateLimited, Wait: wait}
 		}
 	}
-	d.tat = d.s.rate.take(d.tat, at)
+	d.tat = d.rate().take(d.tat, at)
 	d.spend(&d.s.budget, throttled)
 	p.last = lastTry{!hedge, throttled}
 	return Verdict{}

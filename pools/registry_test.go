@@ -51,6 +51,27 @@ func TestRegistryForgetsIdleOnesWhileOthersAreUsed(t *testing.T) {
 	}
 }
 
+// TestForceOfANewcomerToAFullRegistry: it is not that of all others, before and after there is room.
+func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
+	for _, o := range []Override{OverrideOpen, OverrideClosed, OverrideNone} {
+		r := registry(t, DestinationsConfig{Max: 2})
+		for _, name := range []string{"a", "b"} {
+			r.Force(name, t0, OverrideOpen) // never forgotten
+		}
+		r.Force("c", t0, o)
+		if d, ok := r.Lookup(Overflow, t0); !ok || d.Override != OverrideNone {
+			t.Errorf("%s of one name is that of all: %s", o, d.Override)
+		}
+		send(t, r, "d", t0, Success)
+
+		r.Force(Overflow, t0, OverrideOpen)
+		r.Force("c", t0, o)
+		if _, v := r.Admit("d", t0, false); v.Reason != ReasonForcedOpen {
+			t.Errorf("the override of the overflow itself, after %s of one name: %s", o, v.Reason)
+		}
+	}
+}
+
 func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}, Concurrency: 2}})
 	send(t, r, "a", t0, Failure)

@@ -25,6 +25,14 @@ type DestinationSnapshot struct {
 	// InUse counts the permits that are out, Concurrency is how many there are; 0 means no limit.
 	InUse       int `json:"in_use"`
 	Concurrency int `json:"concurrency"`
+	// Limit is how many calls adaptive concurrency allows now, if it allows fewer; else 0.
+	Limit int `json:"limit,omitempty"`
+	// Users is how many workers share the rate limit of a shared destination; 0 if it is this one's alone.
+	Users int `json:"users,omitempty"`
+	// InLane says that the destination is slow, or new, and its calls count in the slow lane.
+	InLane bool `json:"in_lane,omitempty"`
+	// Timeout is how long a call may take by what is known of the destination; 0 if it does not say.
+	Timeout time.Duration `json:"timeout,omitempty"`
 	// Calls, Failures and Slow count what completed in the breaker's window.
 	Calls    int `json:"calls"`
 	Failures int `json:"failures"`
@@ -37,7 +45,7 @@ type DestinationSnapshot struct {
 
 func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 	at := stamp(now)
-	reason, wait := d.check(at, false)
+	reason, wait := d.check(at, false, 0)
 	t := d.win.tally(slot(at, d.s.width))
 	s := DestinationSnapshot{
 		Destination: d.name, State: d.state, Override: d.override,
@@ -46,6 +54,14 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 		Calls: int(t.calls), Failures: int(t.failures), Slow: int(t.slow),
 		RetriesLeft: d.left(&d.s.budget, at),
 	}
+	if limit := d.limit(); limit < d.s.concurrency {
+		s.Limit = int(limit)
+	}
+	if n := d.users(); n > 1 {
+		s.Users = int(n)
+	}
+	s.Timeout = time.Duration(d.timeout())
+	s.InLane = d.s.lane != nil && d.pace(at) != paceQuick
 	if wait > 0 {
 		s.NextTry = now.Add(time.Duration(wait))
 	}
@@ -57,16 +73,16 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 		if d.tr.gate > at {
 			s.GatedUntil = timeAt(now, d.tr.gate)
 		}
-		if from := add(at, wait); d.tr.line > from {
-			s.Waiting = int(math.Ceil(float64(d.tr.line-from) / 1e9 * d.drainRate(at)))
+		if from := add(at, wait); d.tr.line.end() > from {
+			s.Waiting = int(math.Ceil(float64(d.tr.line.end()-from) / 1e9 * d.drainRate(at)))
 		}
 	}
 	return s
 }
 
-// healthy reports whether there is nothing to tell about d: closed, not overridden, not gated.
+// healthy reports whether there is nothing to tell about d: closed here and elsewhere, not overridden, not gated.
 func (d *destination) healthy(at int64) bool {
-	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.gate <= at)
+	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.gate <= at) && d.elsewhere(at) == 0
 }
 
 // Snapshot describes all destinations, sorted by name, and forgets the idle ones. The overflow is listed while it is in use.
@@ -74,7 +90,7 @@ func (r *Destinations) Snapshot(now time.Time) []DestinationSnapshot {
 	return r.snapshot(now, true)
 }
 
-// Unhealthy describes the destinations that are not simply closed: open, half-open, overridden or gated.
+// Unhealthy describes the destinations that are not simply closed: open here or at another worker, half-open, overridden or gated.
 func (r *Destinations) Unhealthy(now time.Time) []DestinationSnapshot {
 	return r.snapshot(now, false)
 }
@@ -95,6 +111,36 @@ func (r *Destinations) snapshot(now time.Time, all bool) []DestinationSnapshot {
 	})
 	slices.SortFunc(list, func(a, b DestinationSnapshot) int { return strings.Compare(a.Destination, b.Destination) })
 	return list
+}
+
+// Pressure counts the destinations that are held back below their limits.
+type Pressure struct {
+	// Slow ones are in the slow lane, and New ones beside it until their first call has ended.
+	Slow, New int
+	// Limited ones have an adaptive limit below their concurrency.
+	Limited int
+}
+
+// Pressure looks at all destinations.
+func (r *Destinations) Pressure(now time.Time) Pressure {
+	at, p := stamp(now), Pressure{}
+	r.each(func(s *shard) {
+		for _, d := range s.m {
+			if d.limit() < d.s.concurrency {
+				p.Limited++
+			}
+			if d.s.lane == nil || d.out == 0 && d.took == 0 { // nobody has asked yet
+				continue
+			}
+			switch d.pace(at) {
+			case paceSlow:
+				p.Slow++
+			case paceNew:
+				p.New++
+			}
+		}
+	})
+	return p
 }
 
 // Lookup describes one destination; false if it is not known.

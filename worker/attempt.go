@@ -24,7 +24,8 @@ type attempt struct {
 	sameID      bool // another job of this id, with another payload, came first
 	seat        bool // a place in the kind's bulkhead is taken
 	permit      pools.Permit
-	started     time.Time // when the handler started; zero if it did not
+	limit       time.Duration // how long the handler may run
+	started     time.Time     // when the handler started; zero if it did not
 	handled     time.Duration
 	abandoned   bool // the handler did not return; it keeps slot and seat until it does
 	tx          handlerTx
@@ -78,9 +79,8 @@ func (a *attempt) release(v verdict) {
 	now := time.Now()
 	if a.started.IsZero() {
 		v.breaker = pools.Ignored
-	} else if v.destination != "" && v.destination != a.job.Destination {
-		a.w.destinations.Record(v.destination, now, v.breaker)
-		v.breaker = pools.Ignored
+	} else {
+		a.tell(&v, now)
 	}
 	if v.gate > 0 {
 		a.w.destinations.Gate(a.job.Destination, now, now.Add(v.gate))
@@ -89,5 +89,23 @@ func (a *attempt) release(v verdict) {
 	if a.seat && !a.abandoned {
 		a.kind.pool.taken(now, a.handled)
 		a.kind.pool.Release()
+	}
+}
+
+// tell tells those who learn from it how an attempt went that ran. What says something of another destination is not left for the job's own.
+func (a *attempt) tell(v *verdict, now time.Time) {
+	if a.seat {
+		heard := v.breaker
+		if v.gate > 0 && heard == pools.Ignored {
+			heard = pools.Slow // asked to slow down
+		}
+		a.kind.pool.hear(a.started, now, heard)
+	}
+	if a.kind.timeout != nil {
+		a.kind.timeout.Hear(a.handled, v.breaker)
+	}
+	if v.destination != "" && v.destination != a.job.Destination {
+		a.w.destinations.Record(v.destination, now, v.breaker)
+		v.breaker = pools.Ignored
 	}
 }

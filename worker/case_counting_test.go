@@ -89,7 +89,7 @@ func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
 	})
 }
 
-// A job whose destination may not be called waits, and spends no attempt on it.
+// A job whose destination may not be called waits, and spends no attempt on it: held while an operator says so, and put back by a breaker.
 func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Idempotency: form}
@@ -101,6 +101,7 @@ func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 				t.Errorf("while forced open: %s", b.Where(id))
 			}
 			b.Force("d.test", pools.OverrideNone)
+			b.Advance(5 * time.Second)
 			b.Drain()
 			calledOnce(t, b, id)
 		})

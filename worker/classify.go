@@ -79,7 +79,10 @@ func (e *Error) verdict(whole error) verdict {
 	}
 	switch e.Outcome {
 	case Deferred:
-		v.reason = ReasonSnoozed
+		v.reason, v.hold = ReasonSnoozed, e.Hold
+		if e.Hold {
+			v.reason = ReasonHeld
+		}
 		v.after = max(v.after, time.Second) // never a hot loop
 	case Rejected:
 		if v.cause == "" {

@@ -62,6 +62,10 @@ type QueueConfig struct {
 	Name string
 	// Weight decides the queue's share of the slots. Default 1, at most 1,000,000. Each queue gets at least one slot.
 	Weight int
+	// Priority says who is put back first under overload. 0 comes first, 2 last: each class of queues leaves a fifth of a kind's bulkhead and of a
+	// destination's concurrency to each class before it, and gives way while jobs of those have been put back and wait. The slots are
+	// divided by Weight alone. Default 0.
+	Priority int
 	// DefaultKind is the kind of messages that foreign producers sent without an envelope. Empty sends those to the dead letters.
 	DefaultKind string
 	// OnDead says what becomes of the group of a job that died. Default Continue. Only FIFO queues can Block, and only where DeadLetters
@@ -90,7 +94,8 @@ type StopConfig struct {
 	Hard time.Duration
 }
 
-// HoldConfig says when the jobs of a destination whose breaker is open leave the queue for the dead-letter store, in state held.
+// HoldConfig says when the jobs of a destination whose breaker is open leave the queue for the dead-letter store, in state held. Those of one
+// that was forced open do so at once, unless both After and Backlog are negative.
 type HoldConfig struct {
 	// After is how long the breaker must have been open. Default 15 min; negative means that no length of time is enough.
 	After time.Duration
@@ -182,6 +187,7 @@ func (c Config) validate() error {
 		check(!seen[q.Name], "queues[%d]: %q is named twice", i, q.Name)
 		check(q.Weight > 0 && q.Weight <= maxWeight, "queues[%d] %q: weight %d must be from 1 to %d", i, q.Name, q.Weight, maxWeight)
 		seen[q.Name] = true
+		check(q.Priority >= 0 && q.Priority < pools.Classes, "queues[%d] %q: priority %d must be from 0, which comes first, to %d", i, q.Name, q.Priority, pools.Classes-1)
 		check(q.OnDead <= Block, "queues[%d] %q: on dead %d: unknown", i, q.Name, q.OnDead)
 		if c.Broker != nil {
 			errs = append(errs, c.validateLimits(q, c.Broker.Capabilities(q.Name)))

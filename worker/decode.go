@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// decoder returns the function that fills a job's payload, key and destination for kind k.
+// decoder returns the function that fills a job's payload, key, destination and number of attempts for kind k.
 func decoder[T any](k Kind[T]) func(*Job) error {
 	return func(job *Job) error {
 		payload, err := decodePayload[T](job.Payload, k.Strict)
@@ -21,6 +21,11 @@ func decoder[T any](k Kind[T]) func(*Job) error {
 		}
 		if job.Destination == "" && k.Destination != nil {
 			job.Destination = k.Destination(payload)
+		}
+		if k.Attempts != nil {
+			if n := k.Attempts(job); n > 0 {
+				job.MaxAttempts = n
+			}
 		}
 		return nil
 	}

@@ -26,7 +26,7 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 	for _, past := range a.history {
 		e.Attempts = append(e.Attempts, dlq.Attempt(past))
 	}
-	if !a.started.IsZero() {
+	if !a.started.IsZero() && !p.uncharged { // a handler that asks to hold its job has not tried it
 		e.Attempts = append(e.Attempts, dlq.Attempt(a.record(v)))
 	}
 	if p.state == dlq.Held {

@@ -29,13 +29,13 @@ func TestExpiryTellsTheAttemptsThatWereSpent(t *testing.T) {
 	})
 }
 
-// A held job comes back as a new message, which says nothing of the attempts before: if it expired meanwhile, its ledger is asked all the same.
+// A held job comes back as a new message, which says nothing of the attempts before: if its deadline passed meanwhile, its ledger is asked all the same.
 func TestHeldJobThatExpiresKeepsItsHistory(t *testing.T) {
 	registry := worker.NewRegistry()
-	work(registry, "k", worker.KindConfig{MaxAge: time.Hour}, func(context.Context, *worker.Job) error { return errors.New("first failure") })
+	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return errors.New("first failure") })
 	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
-		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
+		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d", Deadline: time.Now().Add(time.Hour)})
 		b.after(time.Second)
 		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
 		b.after(2 * time.Hour)

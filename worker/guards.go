@@ -130,11 +130,11 @@ func (a *attempt) expire(stop context.Context, err error) (verdict, bool) {
 func (a *attempt) peek(context.Context) (verdict, bool) {
 	now := time.Now()
 	if a.job.Destination != "" {
-		if ok := a.w.destinations.Peek(a.job.Destination, now, false); !ok.OK() {
+		if ok := a.w.destinations.PeekAs(a.queue.class(), a.job.Destination, now, false); !ok.OK() {
 			return a.refused(ok, now), true
 		}
 	}
-	if a.kind.pool != nil && !a.kind.pool.Free() && !a.kind.pool.RoomFree() {
+	if p := a.kind.pool; p != nil && (!p.RoomFreeAs(a.queue.class()) || p.outranks(now, a.queue.class())) {
 		return a.poolFull(), true
 	}
 	return verdict{}, false
@@ -146,7 +146,7 @@ func (a *attempt) sit(stop context.Context) (verdict, bool) {
 	if a.kind.pool == nil {
 		return verdict{}, false
 	}
-	if err := a.kind.pool.Acquire(stop); err != nil {
+	if err := a.kind.pool.AcquireAs(stop, a.queue.class()); err != nil {
 		if stop.Err() != nil {
 			return verdict{outcome: Interrupted, err: ErrStopping}, true
 		}
@@ -162,7 +162,7 @@ func (a *attempt) sit(stop context.Context) (verdict, bool) {
 
 func (a *attempt) poolFull() verdict {
 	return verdict{
-		outcome: Deferred, reason: ReasonPoolFull, after: a.kind.pool.deferral(time.Now()),
+		outcome: Deferred, reason: ReasonPoolFull, after: a.kind.pool.deferral(time.Now(), a.queue.class()),
 		err: fmt.Errorf("pool of kind %q is full", a.kind.name),
 	}
 }
@@ -173,7 +173,7 @@ func (a *attempt) admit(context.Context) (verdict, bool) {
 		return verdict{}, false
 	}
 	now := time.Now()
-	permit, ok := a.w.destinations.Admit(a.job.Destination, now, a.job.Attempt > 1)
+	permit, ok := a.w.destinations.AdmitAs(a.queue.class(), a.job.Destination, now, a.job.Attempt > 1)
 	if !ok.OK() {
 		return a.refused(ok, now), true
 	}

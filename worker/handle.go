@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/pools"
 )
 
 // handle runs the handler in a goroutine of its own, so that one which ignores its context cannot keep the job: some time after its context
@@ -35,7 +36,12 @@ func (a *attempt) handle() verdict {
 		cause = context.Cause(ctx)
 	}
 	cancel(nil) // whoever still waits for a transaction gets none
-	return a.endTx(err, cause)
+	v := a.endTx(err, cause)
+	v.hold = v.hold && a.mayBeHeld()
+	if v.hold {
+		a.w.hold.asked(pools.NormalizeDestination(a.job.Destination), time.Now())
+	}
+	return v
 }
 
 // judge is classify for an error that the program made: one that panics when it is looked at, such as a nil pointer in an error, fails the
@@ -70,7 +76,7 @@ func (a *attempt) await(ctx context.Context, h *handlerLoop) error {
 	}
 	a.abandon(h) //nolint:contextcheck // the handler's context is over
 	if errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrLeaseEnding) {
-		return fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", cause, a.kind.config.TimeoutGrace, a.kind.config.Timeout)
+		return fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", cause, a.kind.config.TimeoutGrace, a.limit)
 	}
 	return cause
 }
@@ -78,7 +84,11 @@ func (a *attempt) await(ctx context.Context, h *handlerLoop) error {
 // context is the handler's: bounded by the timeout and the job's deadline, cancelled with a cause, and carrying the job.
 func (a *attempt) context() (context.Context, context.CancelCauseFunc) {
 	outer, cancel := context.WithCancelCause(a.w.work)
-	end := time.Now().Add(a.kind.config.Timeout)
+	a.limit = a.kind.limit()
+	if own := a.permit.Timeout(); own > 0 {
+		a.limit = min(a.limit, own)
+	}
+	end := time.Now().Add(a.limit)
 	if d := a.job.Deadline; !d.IsZero() && d.Before(end) {
 		end = d
 	}

@@ -24,6 +24,7 @@ type heldDestination struct {
 	deferred int       // jobs put back since the breaker opened
 	ramp     int       // how many to release in the next interval
 	probed   time.Time // when probes were last released
+	asked    time.Time // when a handler last asked to hold a job
 }
 
 const (
@@ -31,6 +32,9 @@ const (
 	probeCount = 5
 	// probePatience is how long probes have to arrive before others are sent, in intervals.
 	probePatience = 5
+	// askedPatience is how long nothing is released after a handler asked to hold a job of the destination, in intervals: the next ones would
+	// be held again.
+	askedPatience = 10
 )
 
 func newHolder(w *Worker) *holder {
@@ -41,20 +45,32 @@ func newHolder(w *Worker) *holder {
 func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
 	v := verdict{outcome: Deferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
-	if v.hold = !a.queue.limits.FIFO && a.w.hold.wants(name, r, now); !v.hold {
-		v.after = a.w.destinations.Defer(name, now, r.Wait)
+	if v.hold = a.mayBeHeld() && a.w.hold.wants(name, r, now); !v.hold {
+		v.after = a.w.destinations.DeferAs(a.queue.class(), name, now, r.Wait)
 	}
 	return v
 }
 
-// wants says whether a job of the destination is to be held rather than deferred.
+// mayBeHeld reports whether the job could leave its queue and come back: a job of a FIFO queue would lose its place, and one without a
+// destination would never be released.
+func (a *attempt) mayBeHeld() bool {
+	return a.w.letters != nil && !a.queue.limits.FIFO && a.job.Destination != ""
+}
+
+// wants says whether a job of the destination is to be held rather than deferred. What an operator forced open stays so for long: its jobs
+// are held at once. What a breaker opened may be over in a minute.
 func (h *holder) wants(name string, r pools.Verdict, now time.Time) bool {
-	if h.w.letters == nil || r.Reason != pools.ReasonBreakerOpen && r.Reason != pools.ReasonForcedOpen {
+	cfg := h.w.cfg.Hold
+	switch r.Reason {
+	case pools.ReasonForcedOpen:
+		return cfg.After > 0 || cfg.Backlog > 0
+	case pools.ReasonBreakerOpen, pools.ReasonSharedOpen:
+	default:
 		return false
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	d, cfg := h.get(name), h.w.cfg.Hold
+	d := h.get(name)
 	if since, open := h.w.destinations.OpenSince(name, now); open && cfg.After > 0 && now.Sub(since) >= cfg.After {
 		return true
 	}
@@ -72,6 +88,14 @@ func (h *holder) get(name string) *heldDestination {
 		h.known[name] = d
 	}
 	return d
+}
+
+// asked hears that a handler wants jobs of a destination held that the breaker would let through.
+func (h *holder) asked(name string, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.get(name)
+	d.asked, d.ramp = now, 0
 }
 
 // changed hears of a breaker's transition: once it is closed its backlog counts anew.
@@ -125,6 +149,8 @@ func (h *holder) due(name string, now time.Time) (count int, probe bool) {
 	defer h.mu.Unlock()
 	d := h.get(name)
 	switch {
+	case now.Sub(d.asked) < askedPatience*h.w.cfg.Hold.Interval:
+		return 0, false
 	case !admissible:
 		if open {
 			d.ramp = 0

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -118,4 +119,135 @@ func (b *bubble) released() (n int) {
 		}
 	}
 	return n
+}
+
+// What an operator forced open is held at once, without a look at how long it has been or how many wait; a job that comes back runs once.
+func TestForcedOpenIsHeldAtOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg  worker.HoldConfig
+		held int
+	}{
+		"by default":           {worker.HoldConfig{}, 1},
+		"only a backlog holds": {worker.HoldConfig{After: -1}, 1},
+		"only time holds":      {worker.HoldConfig{Backlog: -1}, 1},
+		"nothing holds":        {worker.HoldConfig{After: -1, Backlog: -1}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			registry := worker.NewRegistry()
+			work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error {
+				calls++
+				return nil
+			})
+			inBubble(t, worker.Config{Registry: registry, Hold: c.cfg}, func(b *bubble) {
+				b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+				id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
+				b.after(time.Second)
+				depth, err := b.dead.Depth(b.ctx)
+				var held int
+				for _, h := range depth.Held {
+					held += h.Count
+				}
+				if s := b.settled(id); err != nil || held != c.held || len(s) == 0 || (s[0].Settlement == worker.Hold) != (c.held == 1) || s[0].Reason != "forced_open" {
+					t.Fatalf("%d held, error %v, settled %+v", held, err, s)
+				}
+				b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+				b.after(time.Hour)
+				if calls != 1 || b.succeeded() != 1 {
+					t.Errorf("%d calls, %d succeeded", calls, b.succeeded())
+				}
+			})
+		})
+	}
+}
+
+// Who was held for longer than the kind's max age has not waited for that long: it runs once the destination is let in again.
+func TestHeldJobsDoNotAge(t *testing.T) {
+	calls := 0
+	registry := worker.NewRegistry()
+	work(registry, "k", worker.KindConfig{MaxAge: time.Hour}, func(context.Context, *worker.Job) error {
+		calls++
+		return nil
+	})
+	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
+		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+		b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
+		b.after(5 * time.Hour)
+		b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+		b.after(time.Hour)
+		if calls != 1 || b.succeeded() != 1 {
+			t.Errorf("%d calls, %d succeeded", calls, b.succeeded())
+		}
+	})
+}
+
+// A handler that knows of a pause which the worker has not heard of yet has its job held, and nothing is spent on it.
+func TestHandlerHoldsItsJob(t *testing.T) {
+	forms(t, func(t *testing.T, form worker.Idempotency) {
+		paused := true
+		var attempts []int
+		registry := worker.NewRegistry()
+		work(registry, "k", worker.KindConfig{MaxAttempts: 1, Idempotency: form}, func(_ context.Context, job *worker.Job) error {
+			attempts = append(attempts, job.Attempt)
+			if paused {
+				return &worker.Error{Outcome: worker.Deferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
+			}
+			return nil
+		})
+		inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
+			id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
+			b.after(5 * time.Minute)
+			e, err := b.dead.Get(b.ctx, dlq.EntryID(id, 0))
+			if err != nil || e.State != dlq.Held || e.AttemptCount != 0 || len(e.Attempts) != 0 {
+				t.Fatalf("entry %+v, error %v", e, err)
+			}
+			if s := b.settled(id)[0]; s.Outcome != worker.Deferred || s.Settlement != worker.Hold || s.Reason != worker.ReasonHeld {
+				t.Errorf("settled as %s, %s (%s)", s.Outcome, s.Settlement, s.Reason)
+			}
+			if n := len(attempts); n < 2 || n > 40 {
+				t.Errorf("asked %d times in five minutes, want one look each ten seconds or so", n)
+			}
+			paused = false
+			b.after(time.Minute)
+			if n := b.succeeded(); n != 1 {
+				t.Errorf("%d succeeded", n)
+			}
+			for _, n := range attempts {
+				if n != 1 {
+					t.Errorf("attempts %v: being held spent one", attempts)
+				}
+			}
+		})
+	})
+}
+
+// Where a job cannot be held it is put back, and comes again after the time that its handler names.
+func TestHandlerCannotHold(t *testing.T) {
+	for name, c := range map[string]struct {
+		field fieldConfig
+		job   worker.NewJob
+	}{
+		"sink":           {fieldConfig{sink: true}, worker.NewJob{Kind: "job", Destination: "d"}},
+		"FIFO":           {fieldConfig{caps: queue.Capabilities{FIFO: true}}, worker.NewJob{Kind: "job", Destination: "d"}},
+		"no destination": {fieldConfig{}, worker.NewJob{Kind: "job"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var at []time.Time
+			registry := worker.NewRegistry()
+			work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error {
+				if at = append(at, time.Now()); len(at) < 3 {
+					return &worker.Error{Outcome: worker.Deferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
+				}
+				return nil
+			})
+			c.field.worker.Registry = registry
+			inField(t, c.field, func(f *field) {
+				f.add(c.job.Destination, "a")
+				f.after(10 * time.Minute)
+				if len(at) != 3 || at[1].Sub(at[0]) < time.Minute || f.succeeded() != 1 {
+					t.Errorf("ran at %v, %d succeeded", at, f.succeeded())
+				}
+			})
+		})
+	}
 }

@@ -37,7 +37,7 @@ type Job struct {
 	Run int
 	// Attempt is the number of this attempt, counted from 1.
 	Attempt int
-	// MaxAttempts is the kind's limit, the first attempt included.
+	// MaxAttempts is the kind's limit, or what the kind gives this job, the first attempt included.
 	MaxAttempts int
 	// Token fences the job's claim: it rises with each owner of the key. Pass it to systems that can refuse an older one. 0 if unkeyed.
 	Token int64
@@ -86,6 +86,14 @@ func JobFrom(ctx context.Context) *Job {
 		return jc.job
 	}
 	return nil
+}
+
+// LogEnabled says whether [Logger] writes lines of that level, for handlers that would make many that nobody reads.
+func LogEnabled(ctx context.Context, level slog.Level) bool {
+	if jc, ok := ctx.Value(jobKey{}).(*jobContext); ok {
+		return jc.logger.Enabled(ctx, level)
+	}
+	return slog.Default().Enabled(ctx, level)
 }
 
 // Logger returns a logger that carries the job's id, kind, queue and attempt. Outside a handler it returns [slog.Default].

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -27,6 +28,9 @@ type Kind[T any] struct {
 	Key func(T) string
 	// Destination derives the destination of jobs that were enqueued without one. Nil, or an empty answer, means Config.Destination.
 	Destination func(T) string
+	// Attempts gives one job another number of attempts than Config.MaxAttempts, the first included. It is asked at each delivery and must be quick.
+	// Nil, or 0, means Config.MaxAttempts.
+	Attempts func(*Job) int
 	// Strict refuses payloads with fields that T does not have. Such jobs go to the dead letters as undecodable.
 	Strict bool
 	// Config holds the kind's limits. The binary's configuration may override it.
@@ -37,6 +41,9 @@ type Kind[T any] struct {
 type KindConfig struct {
 	// Timeout bounds one attempt. Default 30 s.
 	Timeout time.Duration
+	// AdaptiveTimeout lets the timeout follow how long attempts take, between its Floor and Timeout, which is its ceiling. The zero value
+	// keeps the timeout.
+	AdaptiveTimeout pools.AdaptiveTimeoutConfig
 	// TimeoutGrace is how long a handler that ignores its timeout keeps its lease before the attempt is failed and the handler abandoned.
 	// Default 5 s.
 	TimeoutGrace time.Duration
@@ -46,6 +53,9 @@ type KindConfig struct {
 	Backoff schedule.Policy
 	// Bulkhead is how many jobs of this kind may run at once in this worker. Zero shares the slots that sized kinds leave.
 	Bulkhead int
+	// Adaptive lets the bulkhead's size find itself between Adaptive.Min and Bulkhead by how attempts go. What counts is what a breaker
+	// would hear; a throttle counts as slow. The zero value keeps the size. It needs a Bulkhead.
+	Adaptive pools.AdaptiveConfig
 	// Waiting is how many jobs may wait in this worker for the bulkhead, each holding a slot and its lease, before others are
 	// deferred. Default as many as Bulkhead, at most what is left of the slots; negative means none. Ignored without Bulkhead.
 	Waiting int
@@ -106,6 +116,7 @@ func (c KindConfig) validate() error {
 	check(c.TimeoutGrace > 0, "timeout grace %s: must be positive", c.TimeoutGrace)
 	check(c.MaxAttempts > 0, "max attempts %d: must be at least 1, the first attempt included", c.MaxAttempts)
 	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
+	check(c.Adaptive.Min <= 0 || c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", c.Adaptive.Min)
 	check(c.MaxAge > 0, "max age %s: must be positive", c.MaxAge)
 	check(c.Idempotency <= None, "idempotency %d: unknown form", c.Idempotency)
 	return errors.Join(errs...)

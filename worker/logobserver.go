@@ -10,7 +10,8 @@ import (
 // LogObserver writes one wide line per settled delivery and one for each thing that an operator should know.
 //
 // Levels: success and deferral are debug; a failed attempt that will be tried again, a duplicate and a job that waits for a handler of its
-// kind are info; a dead letter, a hold, a lost lease and an opened breaker are warnings. Payloads are never logged.
+// kind are info; a dead letter, a hold, a lost lease and an opened breaker are warnings. A hold that somebody has asked for, an operator or a
+// handler, is info: there may be one for each job. Payloads are never logged.
 type LogObserver struct{ logger *slog.Logger }
 
 // NewLogObserver returns an observer that writes to logger.
@@ -32,7 +33,7 @@ func (o *LogObserver) Observe(event Event) {
 			level = slog.LevelWarn
 		}
 		o.logger.LogAttrs(ctx, level, "breaker changed", slog.String("destination", e.Destination), slog.String("from", e.From.String()),
-			slog.String("to", e.To.String()))
+			slog.String("to", e.To.String()), slog.String("reason", string(e.Reason)))
 	case *Paused:
 		if e.Err != nil {
 			o.logger.LogAttrs(ctx, slog.LevelWarn, "leasing paused", slog.String("what", e.What), slog.Any("error", e.Err))
@@ -83,7 +84,12 @@ func (o *LogObserver) settled(ctx context.Context, e *Settled) {
 
 func settledLevel(e *Settled) slog.Level {
 	switch {
-	case e.SettleErr != nil, e.ResultOmitted, e.Settlement == DeadLetter, e.Settlement == Hold:
+	case e.SettleErr != nil, e.ResultOmitted, e.Settlement == DeadLetter:
+		return slog.LevelWarn
+	case e.Settlement == Hold:
+		if e.Reason == Reason(pools.ReasonForcedOpen.String()) || e.Reason == ReasonSnoozed {
+			return slog.LevelInfo
+		}
 		return slog.LevelWarn
 	case e.Reason == ReasonUnknownKind:
 		return slog.LevelInfo // mistyped, perhaps: nothing else would say so for a quarter of an hour

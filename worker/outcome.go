@@ -67,6 +67,8 @@ const (
 	ReasonStoreDown   Reason = "store_unavailable"
 	ReasonUnknownKind Reason = "unknown_kind"
 	ReasonSnoozed     Reason = "snoozed"
+	// ReasonHeld: the handler said that the destination is paused.
+	ReasonHeld Reason = "held"
 	// ReasonBlocked: the job is a dead letter and keeps its place at the head of its group until that is replayed or purged.
 	ReasonBlocked Reason = "blocked"
 )

@@ -13,12 +13,15 @@ import (
 type pool struct {
 	name string
 	*pools.Bulkhead
+	room     int
+	adaptive *pools.AdaptiveLimit // nil if the size is fixed
 
 	mu      sync.Mutex
 	size    int
-	average time.Duration // moving average of how long a place is taken
-	next    time.Time     // when the next deferred job may expect a place
-	moved   time.Time     // when a place was last taken or given back
+	average time.Duration            // moving average of how long a place is taken
+	next    [pools.Classes]time.Time // when the next deferred job of each class may expect a place
+	back    [pools.Classes]time.Time // when the last one that was put back is due
+	moved   time.Time                // when a place was last taken or given back
 }
 
 const (
@@ -26,21 +29,58 @@ const (
 	maxPoolDelay = time.Minute
 )
 
-// deferral returns how long a job that found the pool full is put back: the deferred jobs ahead of it divided by the rate at which places
-// come free (size / average time taken), spread by jitter. Where places have not changed hands for longer than that, it is half of the time since
-// they did, so that jobs which run for long are not asked about again and again. It is never below 100 ms nor above a minute and its jitter.
-func (p *pool) deferral(now time.Time) time.Duration {
+// deferral returns how long a job that found the pool full is put back: the deferred jobs ahead of it, those of classes before its own among them,
+// divided by the rate at which places come free (size / average time taken), spread by jitter. Where places have not changed hands for longer than
+// that, it is half of the time since they did, so that jobs which run for long are not asked about again and again. It is never below 100 ms nor above
+// a minute and its jitter.
+func (p *pool) deferral(now time.Time, class pools.Class) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.next.Before(now) {
-		p.next = now
+	step := max(p.average/time.Duration(p.size), time.Millisecond)
+	turn := now
+	for _, next := range p.next[:class+1] {
+		turn = later(turn, next)
 	}
-	p.next = p.next.Add(max(p.average/time.Duration(p.size), time.Millisecond))
-	if ahead := p.next.Sub(now); ahead > maxPoolDelay {
-		p.next = now.Add(maxPoolDelay)
+	p.next[class] = earlier(turn.Add(step), now.Add(maxPoolDelay))
+	ahead := p.next[class].Sub(now)
+	for i := range p.next[class+1:] {
+		if behind := &p.next[int(class)+1+i]; behind.After(now) {
+			*behind = earlier(behind.Add(step), now.Add(maxPoolDelay))
+		}
 	}
 	stuck := min(now.Sub(p.moved)/2, maxPoolDelay)
-	return jitter(max(p.next.Sub(now), stuck, minPoolDelay))
+	delay := jitter(max(ahead, stuck, minPoolDelay))
+	p.back[class] = later(p.back[class], now.Add(delay))
+	return delay
+}
+
+// outranks reports whether jobs of a class before this one have been put back and are not due yet, while something runs that they could wait for.
+func (p *pool) outranks(now time.Time, class pools.Class) bool {
+	if class == 0 || p.Bulkhead.Snapshot().InUse == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, back := range p.back[:class] {
+		if back.After(now) {
+			return true
+		}
+	}
+	return false
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // seated records that a place was taken.
@@ -63,6 +103,19 @@ func (p *pool) taken(now time.Time, d time.Duration) {
 		return
 	}
 	p.average += (d - p.average) / 8
+}
+
+// hear tells an adaptive size how an attempt went that has its place still.
+func (p *pool) hear(start, now time.Time, o pools.Outcome) {
+	if p.adaptive == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := p.adaptive.Done(start, now, o, p.Bulkhead.Snapshot().InUse)
+	if size != p.size && p.Resize(pools.BulkheadConfig{Size: size, Waiting: p.room}) == nil {
+		p.size = size
+	}
 }
 
 // buildPools gives each sized kind its bulkhead and lets the unsized ones share the slots that are left, so that no kind starves another.
@@ -112,16 +165,28 @@ func makePools(all []*kind, left int, shareLeft bool) ([]*pool, error) {
 			waiting = min(size, left/len(sizedKinds))
 		}
 		if byName[name] == nil {
-			b, err := pools.NewBulkhead(pools.BulkheadConfig{Size: size, Waiting: max(waiting, 0)})
+			p, err := newPool(name, size, max(waiting, 0), k.config)
 			if err != nil {
 				return nil, fmt.Errorf("kind %q: %w", k.name, err)
 			}
-			byName[name] = &pool{name: name, Bulkhead: b, size: size}
-			list = append(list, byName[name])
+			byName[name] = p
+			list = append(list, p)
 		}
 		k.pool = byName[name]
 	}
 	return list, nil
+}
+
+func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
+	b, err := pools.NewBulkhead(pools.BulkheadConfig{Size: size, Waiting: room})
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{name: name, Bulkhead: b, room: room, size: size}
+	if cfg.Bulkhead > 0 && cfg.Adaptive.Min > 0 {
+		p.adaptive, err = pools.NewAdaptiveLimit(cfg.Adaptive, size)
+	}
+	return p, err
 }
 
 // sharedPool names the bulkhead of all kinds without a size. No kind can be called so: names have no spaces.

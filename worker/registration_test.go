@@ -114,6 +114,12 @@ func TestNewRefusesWhatTheStoreWouldRefuse(t *testing.T) {
 		if _, err := worker.New(cfg); err == nil || !strings.Contains(err.Error(), "weight") {
 			t.Errorf("weights that overflow: %v", err)
 		}
+		for _, priority := range []int{-1, 3} {
+			cfg.Queues = []worker.QueueConfig{{Name: "a", Priority: priority}}
+			if _, err := worker.New(cfg); err == nil || !strings.Contains(err.Error(), "priority") {
+				t.Errorf("priority %d: %v", priority, err)
+			}
+		}
 		if err := rig.broker.Close(); err != nil {
 			t.Error(err)
 		}

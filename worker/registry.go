@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"time"
+
+	"github.com/caisson-go/caisson/pools"
 )
 
 // Handler runs one attempt of a job.
@@ -91,6 +94,15 @@ type kind struct {
 	decode  func(*Job) error
 	handler Handler
 	pool    *pool
+	timeout *pools.AdaptiveTimeout // nil if it does not adapt
+}
+
+// limit is how long an attempt may run that starts now.
+func (k *kind) limit() time.Duration {
+	if k.timeout == nil {
+		return k.config.Timeout
+	}
+	return k.timeout.Timeout()
 }
 
 func (k *kinds) find(name string, version int) *kind {
@@ -155,7 +167,16 @@ func (r *Registry) build(reg registration) (*kind, error) {
 	for _, mw := range slices.Backward(append(slices.Clone(r.middleware), reg.mw...)) {
 		handler = mw(handler)
 	}
-	return &kind{name: reg.name, version: reg.version, config: config, decode: reg.decode, handler: handler}, errors.Join(errs...)
+	k := &kind{name: reg.name, version: reg.version, config: config, decode: reg.decode, handler: handler}
+	if config.AdaptiveTimeout.Floor > 0 {
+		adaptive := config.AdaptiveTimeout
+		adaptive.Ceiling = config.Timeout
+		var err error
+		if k.timeout, err = pools.NewAdaptiveTimeout(adaptive); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return k, errors.Join(errs...)
 }
 
 func (k *kinds) place(name string, found *kind) error {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -25,6 +26,9 @@ type queueRunner struct {
 
 // blocks reports whether a group waits behind a dead job.
 func (q *queueRunner) blocks() bool { return q.cfg.OnDead == Block && q.limits.FIFO }
+
+// class is that of its jobs.
+func (q *queueRunner) class() pools.Class { return pools.Class(q.cfg.Priority) } //nolint:gosec // validated
 
 // receiveLimit is the most messages asked for in one call.
 const receiveLimit = 64

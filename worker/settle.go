@@ -48,7 +48,9 @@ func (a *attempt) plan(v verdict) plan {
 	if a.kind == nil {
 		p = makePlan(v, KindConfig{}, 0)
 	} else {
-		p = makePlan(v, a.kind.config, a.job.Attempt)
+		cfg := a.kind.config
+		cfg.MaxAttempts = a.job.MaxAttempts
+		p = makePlan(v, cfg, a.job.Attempt)
 		if p.settlement == Retry && v.reason != ReasonBlocked {
 			p.delay = min(p.delay, a.lifeLeft())
 		}

@@ -31,6 +31,8 @@ type KindSnapshot struct {
 	Keyed bool `json:"keyed"`
 	// Destination of jobs that name none; empty for none.
 	Destination string `json:"destination,omitempty"`
+	// Timeout is how long an attempt may run that starts now.
+	Timeout time.Duration `json:"timeout"`
 	// Pool is the name of its bulkhead; empty if only the slots bound it.
 	Pool string `json:"pool,omitempty"`
 }
@@ -75,7 +77,7 @@ func (w *Worker) Snapshot() Snapshot {
 }
 
 func (k *kind) snapshot() KindSnapshot {
-	s := KindSnapshot{Name: k.name, MaxAttempts: k.config.MaxAttempts, Keyed: k.keyed, Destination: k.config.Destination}
+	s := KindSnapshot{Name: k.name, MaxAttempts: k.config.MaxAttempts, Keyed: k.keyed, Destination: k.config.Destination, Timeout: k.limit()}
 	if k.pool != nil {
 		s.Pool = k.pool.name
 	}

@@ -11,6 +11,7 @@ import (
 func boundTests() []testCase {
 	return []testCase{
 		{"Bounds/the worst destinations are kept and the rest is counted", testMany},
+		{"Bounds/shared destinations are cut and counted", testShared},
 		{"Bounds/texts are cut and mended", testTexts},
 		{"Bounds/publishers of any name", testAnyID},
 	}
@@ -31,6 +32,21 @@ func testMany(e *env) {
 		e.Errorf("first of those kept: %+v, then %+v; want the open one, then those with most jobs waiting, by name", first, second)
 	}
 	if len(r.Destinations) != 5000 {
+		e.Error("the caller's report was changed")
+	}
+}
+
+func testShared(e *env) {
+	r := e.report("a")
+	for i := range fleet.MaxShared + 3 {
+		r.Shared = append(r.Shared, fmt.Sprintf("%05d.example.com", i))
+	}
+	r.Shared[1] = strings.Repeat("n", 1000)
+	e.publish(r)
+	if got := e.one(); len(got.Shared) != fleet.MaxShared || got.MoreShared != 3 || len(got.Shared[1]) != fleet.MaxName {
+		e.Errorf("%d shared destinations and %d more, the second of %d bytes", len(got.Shared), got.MoreShared, len(got.Shared[1]))
+	}
+	if len(r.Shared) != fleet.MaxShared+3 || len(r.Shared[1]) != 1000 {
 		e.Error("the caller's report was changed")
 	}
 }

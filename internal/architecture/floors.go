@@ -44,7 +44,8 @@ func Place(pkg string) (Floor, bool) {
 		return Flow, true
 	case "webhook":
 		return Kinds, true
-	case "worker/app", "internal/config", "internal/admin", "internal/stack", "internal/cli", "internal/faultlab":
+	case "worker/app", "internal/config", "internal/admin", "internal/stack", "internal/cli", "internal/faultlab",
+		"internal/endpointcmd", "internal/webhooks", "webhook/api":
 		return Programs, true
 	case "internal/architecture", "internal/testserver":
 		return Outside, true

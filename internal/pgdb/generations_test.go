@@ -220,3 +220,25 @@ func TestGenerationThatCannotBeDroppedKeepsNoOther(t *testing.T) {
 		t.Errorf("%d generations are left, want the first and the newest", n)
 	}
 }
+
+// Where no row of an old generation is ever needed, it goes unread, and with what is in it.
+func TestGenerationsThatNobodyNeeds(t *testing.T) {
+	t.Parallel()
+	pool, g := things(t)
+	g.Tables[0].Needed = ""
+	things := g.Schema + ".things"
+	script(t, pool, fmt.Sprintf(`INSERT INTO %s SELECT 1, i, true FROM generate_series(1, 1000) i; ANALYZE %[1]s_1`, things))
+	advance(t, g)
+	script(t, pool, fmt.Sprintf(`INSERT INTO %s VALUES (2, 2000, true)`, things))
+	g.Keep = time.Hour
+	if removed, err := g.Drop(t.Context()); err != nil || removed != 0 {
+		t.Fatalf("before its time: removed %d, %v", removed, err)
+	}
+	g.Keep = 0
+	if removed, err := g.Drop(t.Context()); err != nil || removed != 1000 {
+		t.Errorf("removed %d, %v, want 1000", removed, err)
+	}
+	if n := number(t, pool, "SELECT count(*) FROM "+things); n != 1 {
+		t.Errorf("%d rows are left, want the one of the newest generation", n)
+	}
+}

@@ -27,7 +27,8 @@ type reporter struct {
 	worker *worker.Worker
 	self   fleet.Report // what never changes
 	logger *slog.Logger
-	away   bool // the last report failed
+	away   bool      // the last report failed
+	heard  time.Time // when the board last told of others
 }
 
 // startReports reports until the function that it returns is called, which takes the report away: after a clean stop nobody counts on this worker.
@@ -58,7 +59,9 @@ func startReports(ctx context.Context, board fleet.Board, broker string, w *work
 
 func (r *reporter) run(ctx context.Context) {
 	for {
-		r.publish(ctx)
+		uses := r.sharedInUse(time.Now())
+		r.publish(ctx, uses)
+		r.share(ctx, uses)
 		select {
 		case <-ctx.Done():
 			return
@@ -67,10 +70,12 @@ func (r *reporter) run(ctx context.Context) {
 	}
 }
 
-func (r *reporter) publish(ctx context.Context) {
+func (r *reporter) publish(ctx context.Context, uses []string) {
 	within, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	err := r.board.Publish(within, reportOf(r.self, r.worker.Snapshot(), time.Now()))
+	report := reportOf(r.self, r.worker.Snapshot(), time.Now())
+	report.Shared = uses
+	err := r.board.Publish(within, report)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !r.away:
@@ -98,7 +103,9 @@ func reportOf(self fleet.Report, s worker.Snapshot, now time.Time) fleet.Report 
 		r.Queues = append(r.Queues, fleet.Queue(q))
 	}
 	for _, k := range s.Kinds {
-		r.Kinds = append(r.Kinds, fleet.Kind(k))
+		r.Kinds = append(r.Kinds, fleet.Kind{
+			Name: k.Name, MaxAttempts: k.MaxAttempts, Keyed: k.Keyed, Destination: k.Destination, Pool: k.Pool,
+		})
 	}
 	for _, p := range s.Pools {
 		r.Pools = append(r.Pools, fleet.Pool{Name: p.Kind, Size: p.Size, InUse: p.InUse, Waiting: p.Waiting})

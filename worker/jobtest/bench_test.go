@@ -194,10 +194,11 @@ func TestForceHoldsForLaterWorkers(t *testing.T) {
 		bench.Force("d.test", pools.OverrideOpen)
 		bench.Restart()
 		id := bench.Enqueue(worker.NewJob{Kind: "job"})
-		if s := bench.Work(); s.Outcome != worker.Deferred {
+		if s := bench.Work(); s.Outcome != worker.Deferred || s.Settlement != worker.Hold || len(bench.Held()) != 1 {
 			t.Fatal(bench.Where(id))
 		}
 		bench.Force("d.test", pools.OverrideNone)
+		bench.Advance(5 * time.Second)
 		bench.Drain()
 		if bench.Attempts(id) != 1 {
 			t.Error(bench.Where(id))

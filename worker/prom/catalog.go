@@ -38,11 +38,15 @@ var (
 	metricInFlight     = metric{"caisson_worker_leases", "Leases held.", nil}
 	metricSlots        = metric{"caisson_worker_slots", "Jobs that may run at once.", []string{"queue"}}
 	metricSlotsInUse   = metric{"caisson_worker_slots_in_use", "Slots that are taken.", []string{"queue"}}
-	metricPoolSize     = metric{"caisson_pool_size", "Permits of a kind's bulkhead.", []string{"kind"}}
+	metricTimeout      = metric{"caisson_kind_timeout_seconds", "How long an attempt may run that starts now; the longest where several kinds share the label.", []string{"kind"}}
+	metricPoolSize     = metric{"caisson_pool_size", "Permits of a kind's bulkhead, as many as there are now where it adapts.", []string{"kind"}}
 	metricPoolInUse    = metric{"caisson_pool_in_use", "Permits that are taken.", []string{"kind"}}
 	metricPoolWaiting  = metric{"caisson_pool_waiting", "Jobs that wait for a permit, each holding a slot.", []string{"kind"}}
 	metricPoolRejected = metric{"caisson_pool_rejected_total", "Jobs that found neither a permit nor room to wait.", []string{"kind"}}
 	metricDestinations = metric{"caisson_destinations", "Destinations remembered.", []string{"state"}}
+	metricPressed      = metric{"caisson_destinations_pressed", "Destinations that get fewer calls than they might: slow, new, or limited by what they were seen to bear.", []string{"why"}}
+	metricLaneSlots    = metric{"caisson_slow_lane_slots", "Calls to slow destinations that may run at once.", nil}
+	metricLaneInUse    = metric{"caisson_slow_lane_in_use", "Calls to slow and to new destinations that run.", nil}
 	metricBreakerState = metric{"caisson_breaker_state", "1 for the state that a named destination is in.", []string{"destination", "state"}}
 	metricOpenSeconds  = metric{"caisson_breaker_open_seconds", "How long a destination has let no ordinary call through; the longest where several share the label.", []string{"destination"}}
 	metricFlapping     = metric{"caisson_breakers_flapping", "Destinations whose breaker changed more than 3 times within 10 minutes.", nil}

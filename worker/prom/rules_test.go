@@ -60,7 +60,11 @@ var (
 )
 
 // ofTheProgram are metrics of the worker's program that rules speak of, with their labels.
-var ofTheProgram = map[string][]string{"caisson_outbox_pending_jobs": {"state"}, "caisson_outbox_oldest_seconds": nil}
+var ofTheProgram = map[string][]string{
+	"caisson_outbox_pending_jobs": {"state"}, "caisson_outbox_oldest_seconds": nil,
+	"caisson_webhook_disabling_frozen": nil, "caisson_webhook_endpoints_disabled_total": {"reason"}, "caisson_webhook_attempts_total": {"log"},
+	"caisson_webhook_endpoints": {"state"},
+}
 
 // find returns what is known of a metric. Those that this package does not export are in the document, by name.
 func find(all map[string]described, document, name string) (described, bool) {
@@ -151,6 +155,9 @@ func TestRulesHaveTheThresholds(t *testing.T) {
 		"CaissonManyDeadLetters": {"page", "", "> 100"},
 		"CaissonBreakerOpen":     {"warning", "", "> 300"},
 		"CaissonBreakerFlapping": {"warning", "", "> 0"},
+
+		"CaissonWebhookEndpointDisabled":    {"warning", "", "(caisson_webhook_endpoints_disabled_total[15m])) > 0"},
+		"CaissonWebhookEndpointsUnreadable": {"page", "2m", `{state="unreadable"}) > 0`},
 	}
 	for _, r := range readRules(t) {
 		w, ok := want[r.Alert]

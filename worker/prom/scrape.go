@@ -27,8 +27,8 @@ type scrape struct {
 func newScrape(o *Observer) *scrape {
 	s := &scrape{o: o, descs: make(map[string]*prometheus.Desc), build: buildLabels()}
 	for _, m := range []metric{
-		metricReady, metricInFlight, metricSlots, metricSlotsInUse, metricPoolSize, metricPoolInUse, metricPoolWaiting, metricPoolRejected,
-		metricDestinations, metricBreakerState, metricOpenSeconds, metricFlapping, metricQueueDepth, metricDLQDepth, metricHeldJobs,
+		metricReady, metricInFlight, metricSlots, metricSlotsInUse, metricTimeout, metricPoolSize, metricPoolInUse, metricPoolWaiting, metricPoolRejected,
+		metricDestinations, metricPressed, metricLaneSlots, metricLaneInUse, metricBreakerState, metricOpenSeconds, metricFlapping, metricQueueDepth, metricDLQDepth, metricHeldJobs,
 		metricStoreUp, metricBuild,
 	} {
 		s.descs[m.name] = m.desc()
@@ -94,6 +94,14 @@ func (o *Observer) collectWorker(s out, w *worker.Worker) {
 		s.gauge(metricSlots, float64(q.Slots), q.Name)
 		s.gauge(metricSlotsInUse, float64(q.InUse), q.Name)
 	}
+	timeouts := make(map[string]float64)
+	for _, k := range state.Kinds {
+		label := o.kinds.fold(k.Name)
+		timeouts[label] = max(timeouts[label], k.Timeout.Seconds())
+	}
+	for label, seconds := range timeouts {
+		s.gauge(metricTimeout, seconds, label)
+	}
 	for _, p := range state.Pools {
 		s.gauge(metricPoolSize, float64(p.Size), p.Kind)
 		s.gauge(metricPoolInUse, float64(p.InUse), p.Kind)
@@ -101,6 +109,17 @@ func (o *Observer) collectWorker(s out, w *worker.Worker) {
 		s.ch <- prometheus.MustNewConstMetric(s.descs[metricPoolRejected.name], prometheus.CounterValue, float64(p.Rejected), p.Kind)
 	}
 	o.collectDestinations(s, state.Destinations, w.Destinations().Len(), now)
+	collectPressure(s, w.Destinations(), now)
+}
+
+// collectPressure shows how many destinations are held back, and never which.
+func collectPressure(s out, d *pools.Destinations, now time.Time) {
+	p, lane := d.Pressure(now), d.SlowLane()
+	s.gauge(metricPressed, float64(p.Slow), "slow")
+	s.gauge(metricPressed, float64(p.New), "new")
+	s.gauge(metricPressed, float64(p.Limited), "limited")
+	s.gauge(metricLaneSlots, float64(lane.Slots))
+	s.gauge(metricLaneInUse, float64(lane.InUse))
 }
 
 // The states of a destination as labels. An override hides the breaker's own state, a gate only shows on a closed one.

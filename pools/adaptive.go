@@ -1,0 +1,153 @@
+package pools
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// AdaptiveConfig lets a limit on concurrency find itself between a floor and what is configured, which is where it starts: additive increase,
+// multiplicative decrease. That is how competing senders arrive at a fair share of a capacity that none of them knows (D.-M. Chiu and
+// R. Jain, Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks, 1989; V. Jacobson, Congestion Avoidance
+// and Control, 1988). Share and condition of the increase are those of AIMDLimit in Netflix's concurrency-limits.
+//
+//   - When as many calls as the limit allows have succeeded, each while at least half of the limit was in use, it rises by Increase.
+//   - When a call fails, is slow or is throttled, the limit is multiplied by Decrease and falls by at least one. That happens once per
+//     round: calls that began before the limit was lowered tell of the limit before it, and have no voice.
+//
+// The zero value adapts nothing.
+type AdaptiveConfig struct {
+	// Min is the floor. Zero or negative means that nothing is adapted. Above the limit that is configured it counts as that.
+	Min int
+	// Increase is how many calls more are allowed after each round that went well. Zero means 1.
+	Increase int
+	// Decrease is what share of the limit is left after a round that did not. Zero means 0.9. 0.1 to 0.99.
+	Decrease float64
+	// SlowAfter is the duration above which a success counts as slow. Zero means the breaker's own SlowAfter; negative, or where there is
+	// none, that only the outcome [Slow] does.
+	SlowAfter time.Duration
+}
+
+// over fills the zero fields of c from base.
+func (c AdaptiveConfig) over(base AdaptiveConfig) AdaptiveConfig {
+	return AdaptiveConfig{
+		Min: cmp.Or(c.Min, base.Min), Increase: cmp.Or(c.Increase, base.Increase), Decrease: cmp.Or(c.Decrease, base.Decrease),
+		SlowAfter: cmp.Or(c.SlowAfter, base.SlowAfter),
+	}
+}
+
+func (c AdaptiveConfig) withDefaults() AdaptiveConfig {
+	c.Increase = cmp.Or(c.Increase, 1)
+	c.Decrease = cmp.Or(c.Decrease, 0.9)
+	return c
+}
+
+func (c AdaptiveConfig) validate() error {
+	switch {
+	case c.Increase < 1 || c.Increase > 1000:
+		return fmt.Errorf("increase %d: use 1 to 1000", c.Increase)
+	case !(c.Decrease >= 0.1 && c.Decrease <= 0.99):
+		return fmt.Errorf("decrease %v: use 0.1 to 0.99", c.Decrease)
+	}
+	return nil
+}
+
+// aimdRules is an AdaptiveConfig for a limit of at most highest.
+type aimdRules struct {
+	lowest, highest, increase uint32
+	decrease                  uint64 // in thousandths
+	slow                      int64  // 0 for never
+}
+
+// newAIMD returns nil if c adapts nothing.
+func newAIMD(c AdaptiveConfig, highest int, slowAfter time.Duration) *aimdRules {
+	if c.Min <= 0 || highest <= 0 {
+		return nil
+	}
+	return &aimdRules{
+		lowest: uint32(min(c.Min, highest)), highest: uint32(highest), increase: uint32(c.Increase), //nolint:gosec // validated
+		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(max(cmp.Or(c.SlowAfter, slowAfter), 0)),
+	}
+}
+
+// aimd is the state of an adaptive limit. The zero value stands at the highest.
+type aimd struct {
+	lowered uint32 // the limit; 0 while it stands at the highest
+	earned  uint32 // successes towards the next increase
+	cut     int64  // when it was last lowered
+}
+
+// limit is never outside what the rules allow, also after they have changed.
+func (a *aimd) limit(r *aimdRules) uint32 {
+	if a.lowered == 0 {
+		return r.highest
+	}
+	return max(min(a.lowered, r.highest), r.lowest)
+}
+
+// hear tells of a call that ended at now while inUse were out, itself among them.
+func (a *aimd) hear(r *aimdRules, start, now int64, o Outcome, inUse uint32) {
+	switch {
+	case o == Failure, o == Slow, o == Success && r.slow > 0 && now-start > r.slow:
+		a.lower(r, start, now)
+	case o == Success && a.lowered > 0 && start > a.cut && 2*uint64(inUse) >= uint64(a.limit(r)):
+		if a.earned++; a.earned >= a.limit(r) {
+			a.set(r, a.limit(r)+r.increase)
+		}
+	}
+}
+
+// lower takes a sign of congestion from a call that began at start.
+func (a *aimd) lower(r *aimdRules, start, now int64) {
+	if a.lowered > 0 && start <= a.cut {
+		return
+	}
+	limit := a.limit(r)
+	a.set(r, max(min(uint32(uint64(limit)*r.decrease/1000), limit-1), r.lowest)) //nolint:gosec // below limit
+	a.cut = now
+}
+
+func (a *aimd) set(r *aimdRules, limit uint32) {
+	a.earned = 0
+	if a.lowered = limit; limit >= r.highest {
+		*a = aimd{}
+	}
+}
+
+// AdaptiveLimit is the limit of an [AdaptiveConfig] by itself, for what has calls to bound and is no destination. It is safe for
+// concurrent use.
+type AdaptiveLimit struct {
+	mu    sync.Mutex
+	rules aimdRules
+	a     aimd
+}
+
+// NewAdaptiveLimit returns a limit that stands at highest.
+func NewAdaptiveLimit(cfg AdaptiveConfig, highest int) (*AdaptiveLimit, error) {
+	cfg = cfg.withDefaults()
+	rules := newAIMD(cfg, highest, 0)
+	if rules == nil {
+		return nil, fmt.Errorf("adaptive limit of %d to %d: both have to be at least 1", cfg.Min, highest)
+	}
+	if err := cfg.validate(); err != nil {
+		return nil, fmt.Errorf("adaptive limit: %w", err)
+	}
+	return &AdaptiveLimit{rules: *rules}, nil
+}
+
+// Done tells how a call went that ran from start to now beside others, inUse of them in all, and returns the limit from now on.
+func (l *AdaptiveLimit) Done(start, now time.Time, o Outcome, inUse int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.a.hear(&l.rules, stamp(start), stamp(now), o, uint32(max(min(inUse, math.MaxInt32), 0))) //nolint:gosec // bounded right here
+	return int(l.a.limit(&l.rules))
+}
+
+// Limit is how many calls are allowed now.
+func (l *AdaptiveLimit) Limit() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.a.limit(&l.rules))
+}
