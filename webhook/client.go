@@ -28,18 +28,14 @@ const (
 // client makes the calls. It speaks HTTP/1.1 only: dead HTTP/2 connections are reused for long, and one of them carries every delivery to a
 // host (golang/go#36026, #34941). There is no http.Client, so nothing follows redirects, keeps cookies or wraps errors around the URL.
 type client struct {
-	pooled *http.Transport
-	// fresh never reuses a connection.
-	fresh     *http.Transport
-	total     time.Duration
-	userAgent string
+	transports *transports
 }
 
-func newClient(guard *Guard, t Timeouts, roots *x509.CertPool, userAgent string) *client {
+func newClient(guard *Guard, t Timeouts, roots *x509.CertPool) *client {
 	dialer := &net.Dialer{Timeout: t.Dial, KeepAlive: 15 * time.Second, Resolver: guard.resolver, ControlContext: guard.control}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	pooled := &http.Transport{
+	return &client{newTransports(&http.Transport{
 		Proxy:                  nil, // a proxy would dial in our place, past the guard
 		DialContext:            dialer.DialContext,
 		Protocols:              protocols,
@@ -51,21 +47,16 @@ func newClient(guard *Guard, t Timeouts, roots *x509.CertPool, userAgent string)
 		MaxIdleConnsPerHost:    defaultConcurrency,
 		IdleConnTimeout:        t.Idle,
 		DisableCompression:     true, // nothing is unpacked: a small reply cannot become a large one
-	}
-	fresh := pooled.Clone()
-	fresh.DisableKeepAlives = true
-	return &client{pooled: pooled, fresh: fresh, total: t.Total, userAgent: userAgent}
+	})}
 }
 
 // close closes idle connections. Running calls go on.
-func (c *client) close() {
-	c.pooled.CloseIdleConnections()
-	c.fresh.CloseIdleConnections()
-}
+func (c *client) close() { c.transports.close() }
 
 // call is one signed request, ready to be sent.
 type call struct {
 	target *url.URL
+	tls    TLS
 	header http.Header
 	body   []byte
 }
@@ -87,27 +78,34 @@ type Response struct {
 	Duration time.Duration
 	// Err is why Status is 0; nil otherwise.
 	Err error
+
+	header http.Header
 }
 
 // send makes the call within timeout, the body included. Where a kept connection turns out to have died, which says nothing about the
-// receiver, the same bytes are sent once more on a fresh one.
-func (c *client) send(ctx context.Context, call call, timeout time.Duration) Response {
+// receiver, the same bytes are sent once more on a fresh one. The error says that the TLS options cannot be read.
+func (c *client) send(ctx context.Context, call call, timeout time.Duration) (Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	start := time.Now()
-	r, dead := c.try(ctx, c.pooled, call)
+	t, err := c.transports.take(call.tls, start)
+	if err != nil {
+		return Response{}, err
+	}
+	defer c.transports.give(t)
+	r, dead := try(ctx, t.pooled, call)
 	if dead && ctx.Err() == nil {
 		first := r.Phase
-		r, _ = c.try(ctx, c.fresh, call)
+		r, _ = try(ctx, t.fresh, call)
 		r.Resent = true
 		r.Phase = max(r.Phase, first) // if the first may have run, so may the whole
 	}
 	r.Duration = time.Since(start)
-	return r
+	return r, nil
 }
 
 // try makes the call once. dead says that it failed because a reused connection was gone before any byte came back.
-func (c *client) try(ctx context.Context, transport *http.Transport, call call) (r Response, dead bool) {
+func try(ctx context.Context, transport *http.Transport, call call) (r Response, dead bool) {
 	trace := &tracer{}
 	resp, err := transport.RoundTrip(call.request(httptrace.WithClientTrace(ctx, trace.hooks())))
 	r.Phase = trace.phase()
@@ -116,7 +114,7 @@ func (c *client) try(ctx context.Context, transport *http.Transport, call call) 
 		return r, trace.reused.Load() && r.Phase != PhaseAnswered && !isTimeout(err) && !errors.Is(err, ErrBlocked)
 	}
 	defer resp.Body.Close()
-	r.Status, r.RetryAfter = resp.StatusCode, resp.Header.Get("Retry-After")
+	r.Status, r.RetryAfter, r.header = resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header
 	if r.Status != http.StatusSwitchingProtocols { // its body would be the raw connection
 		r.Excerpt = readBody(resp.Body)
 	}
@@ -138,6 +136,9 @@ func (c call) request(ctx context.Context) *http.Request {
 
 // readBody keeps the beginning and reads on for a while, so that the connection can be used again. An error ends it; the status has decided.
 func readBody(body io.Reader) []byte {
+	if body == http.NoBody {
+		return nil // as most answers have it; reading would make a buffer for it
+	}
 	kept, err := io.ReadAll(io.LimitReader(body, MaxExcerpt))
 	if err == nil && len(kept) == MaxExcerpt {
 		_, _ = io.CopyN(io.Discard, body, MaxRead-MaxExcerpt) // an error here ends the read; nothing depends on it

@@ -22,6 +22,9 @@ type Timeouts struct {
 	Idle time.Duration
 }
 
+// DefaultUnknownEndpointAfter is the default of [Config.UnknownEndpointAfter].
+const DefaultUnknownEndpointAfter = 15 * time.Minute
+
 // Config tells a sender how to work. Only Endpoints is required.
 type Config struct {
 	// Endpoints finds endpoints by id. Required.
@@ -35,7 +38,7 @@ type Config struct {
 	// UserAgent of each delivery. Default "caisson-webhook/" and the version of this module.
 	UserAgent string
 	// UnknownEndpointAfter is how long jobs of an endpoint that is not known are put back, so that a rolling deploy or a cache can bring
-	// it, before they go to the dead letters. It counts from when the job was due. Default 15 min.
+	// it, before they go to the dead letters. It counts from when the job was due. Default [DefaultUnknownEndpointAfter].
 	UnknownEndpointAfter time.Duration
 	// Observe is told of each attempt that made a call, after it. It may be called from many goroutines at once, and must be quick. Default none.
 	Observe func(Attempt)
@@ -50,12 +53,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.Timeouts.Total, 26*time.Second)
 	setDefault(&c.Timeouts.Idle, 30*time.Second)
 	setDefault(&c.UserAgent, "caisson-webhook/"+version())
-	setDefault(&c.UnknownEndpointAfter, 15*time.Minute)
+	setDefault(&c.UnknownEndpointAfter, DefaultUnknownEndpointAfter)
 	if c.Guard == nil {
 		c.Guard = defaultGuard
-	}
-	if c.Observe == nil {
-		c.Observe = func(Attempt) {}
 	}
 	if c.Now == nil {
 		c.Now = time.Now

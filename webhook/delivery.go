@@ -16,6 +16,9 @@ const KindDeliver = "webhook.deliver"
 // headerContentType names the one job header that is passed on to the receiver.
 const headerContentType = "content-type"
 
+// headerTenant names whose event a job carries: its endpoint's id may have gone to another tenant since.
+const headerTenant = "webhook-tenant"
+
 const defaultContentType = "application/json"
 
 // NewDelivery returns the job that delivers body to an endpoint, ready for [worker.Client.Enqueue].

@@ -13,7 +13,11 @@
 //   - Only outages count against an endpoint's breaker: a client error, a redirect, a throttle, a blocked address or our own stop does not.
 //   - Secrets, custom header values, user info, paths and queries of URLs appear in no error and no log of this package. Where a receiver
 //     echoes them as they were sent, they are taken out of what is kept.
-//   - After a 410 this process makes no further call to that URL of the endpoint.
+//   - Publishing an event twice under one id delivers it once to each endpoint, for as long as idempotency keys are kept; an endpoint that does not
+//     take it gets one series of attempts and is in the dead letters once.
+//   - An endpoint that asks for order gets each event for the first time once the one before was delivered or given up, also over crashes. What is
+//     sent again by hand (resends, replays of dead letters) waits in no line.
+//   - After a 410 this process makes no further call to that URL of the endpoint, until it is enabled. A paused or disabled endpoint gets none.
 //
 // What it does not promise: exactly-once delivery. A receiver that worked but whose answer was lost gets the same webhook-id again.
 //
@@ -23,13 +27,19 @@
 // enqueue with [NewDelivery]. The endpoint's id is the job's destination, exactly as it is, so that breaker, gate, rate and concurrency
 // are the endpoint's own: configure them with [DestinationConfig].
 //
+// # Publishing
+//
+// A [Publisher] hands an [Event] to all endpoints of its tenant that want its type. Package webhook/journal keeps the events, so that they can be
+// sent again. Where endpoints ask for order, run an [Ordering] beside the workers, make it their observer, and end it after them.
+//
 // # Signing
 //
 // Signatures follow Standard Webhooks 1.0.0 (https://www.standardwebhooks.com): the signed content is id, dot, timestamp, dot, body;
-// "v1," is base64 HMAC-SHA256, "v1a," base64 ed25519. While keys rotate, every key of the endpoint signs. Receivers check with a [Verifier],
+// "v1," is base64 HMAC-SHA256, "v1a," base64 ed25519. While keys rotate, every key that is still in its window signs. Receivers check with a [Verifier],
 // or with any Standard Webhooks library.
 //
 // # How to read it
 //
-// handler.go takes a job to its endpoint, client.go makes the calls, response.go turns what came back into what becomes of the job.
+// handler.go takes a job to its endpoint, client.go makes the calls, response.go turns what came back into what becomes of the job. publisher.go
+// takes an event to its endpoints, ordering.go one after the other.
 package webhook

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/caisson-go/caisson/schedule"
@@ -15,10 +17,16 @@ type Endpoint struct {
 	// ID names the endpoint and is the destination of its jobs. Required; 1 to 128 lower-case letters, digits, '-' and '_', so that it is
 	// its own normal form as a destination.
 	ID string `json:"id"`
+	// Tenant is whose events it gets. Empty means "default". 1 to 128 printable ASCII characters without spaces.
+	Tenant string `json:"tenant,omitempty"`
 	// URL to POST to. Required. See [Guard] for what is allowed.
 	URL string `json:"-"`
-	// Secrets sign each delivery, the current one first; the others are still in their rotation window. At least one is required.
+	// Events are patterns of the event types that it gets: see [MatchType]. Empty means all.
+	Events []string `json:"events,omitempty"`
+	// Secrets sign each delivery, the current one first. At least one is required.
 	Secrets []Secret `json:"-"`
+	// Retiring are secrets that were replaced and sign beside the others until their time.
+	Retiring []RetiringSecret `json:"-"`
 	// Headers are sent with each delivery beside our own. Reserved names are refused.
 	Headers map[string]string `json:"-"`
 	// ClientErrors says what a 4xx answer means. Default ClientErrorsRetry. 408, 410, 425 and 429 have meanings of their own.
@@ -29,13 +37,64 @@ type Endpoint struct {
 	Concurrency int `json:"concurrency,omitempty"`
 	// Rate is how many deliveries per second may start in one worker. Zero means no limit.
 	Rate float64 `json:"rate,omitempty"`
-	// Schedule gives the delays after failed attempts to this endpoint. Zero means the kind's. How many attempts there are is the kind's.
+	// Schedule gives the delays after failed attempts to this endpoint. Zero means the kind's. A list of n delays makes n+1 attempts; of any other
+	// policy there are as many as the kind has.
 	Schedule schedule.Policy `json:"-"`
 	// AllowHTTP permits a URL without TLS.
 	AllowHTTP bool `json:"allow_http,omitempty"`
-	// Disabled stops deliveries: jobs go to the dead letters with the cause endpoint_gone, without a call.
-	Disabled bool `json:"disabled,omitempty"`
+	// TLS holds a client certificate and the authorities of the receiver. The zero value means neither: the system's authorities.
+	TLS TLS `json:"-"`
+	// Ordered asks for the events one after the other, each once the one before was delivered or given up.
+	Ordered bool `json:"ordered,omitempty"`
+	// Shared lets all workers share what they know of it: breaker and rate. See docs/webhooks.md for what that costs.
+	Shared bool `json:"shared,omitempty"`
+	// Adaptive lets the concurrency find itself between 1 and Concurrency.
+	Adaptive bool `json:"adaptive,omitempty"`
+	// State says whether deliveries go out. Default StateActive.
+	State State `json:"state,omitempty"`
+	// Reason is why it is not active: one of the reasons of this package, or an operator's words. Empty while it is active.
+	Reason string `json:"reason,omitempty"`
+	// Since is when the state was set. Zero if nobody knows.
+	Since time.Time `json:"since,omitzero"`
+	// Metadata is the owner's own: at most 50 entries, 8 KiB in all. It goes nowhere.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
+
+// RetiringSecret is a secret in its rotation window.
+type RetiringSecret struct {
+	Secret Secret
+	// Until is when it signs no longer.
+	Until time.Time
+}
+
+// TLS is how the connection to one endpoint is made. All texts are PEM.
+type TLS struct {
+	// Certificate and Key are what we show the receiver (mutual TLS). Both or neither. Key is a secret.
+	Certificate, Key string
+	// RootCAs sign the receiver's certificate, in place of the sender's.
+	RootCAs string
+}
+
+// State says whether deliveries to an endpoint go out.
+type State string
+
+// The states.
+const (
+	// StateActive delivers.
+	StateActive State = "active"
+	// StatePaused holds jobs until somebody enables the endpoint.
+	StatePaused State = "paused"
+	// StateDisabled is the same, said by us or by an operator, for a reason. With ReasonGone jobs are not held but go to the dead letters.
+	StateDisabled State = "disabled"
+)
+
+// Reasons for which we disable an endpoint.
+const (
+	// ReasonGone: it answered 410.
+	ReasonGone = "gone"
+	// ReasonFailing: it had failures, and no success, for the length of its schedule.
+	ReasonFailing = "failing"
+)
 
 // ClientErrors says what a 4xx answer means.
 type ClientErrors string
@@ -48,6 +107,9 @@ const (
 	ClientErrorsReject ClientErrors = "reject"
 )
 
+// DefaultTenant is the tenant of endpoints and events that name none.
+const DefaultTenant = "default"
+
 const (
 	defaultConcurrency = 3
 	maxEndpointID      = 128
@@ -59,6 +121,12 @@ func (e Endpoint) withDefaults() Endpoint {
 	}
 	if e.Concurrency == 0 {
 		e.Concurrency = defaultConcurrency
+	}
+	if e.Tenant == "" {
+		e.Tenant = DefaultTenant
+	}
+	if e.State == "" {
+		e.State = StateActive
 	}
 	return e
 }
@@ -78,16 +146,8 @@ func (g *Guard) Check(e Endpoint) (Endpoint, error) {
 	if _, err := g.checkURL(e.URL, e.AllowHTTP); err != nil {
 		errs = append(errs, err)
 	}
-	check(len(e.Secrets) > 0, "secrets: at least one is required to sign deliveries; make one with NewSecret")
-	for i, s := range e.Secrets {
-		check(!s.IsZero(), "secrets[%d] is empty: parse or generate one", i)
-		for j := range i {
-			check(!s.Equal(e.Secrets[j]), "secrets[%d] is the same as secrets[%d]: leave one out", i, j)
-		}
-	}
-	if err := checkHeaders(e.Headers); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, CheckTenant(e.Tenant), checkPatterns(e.Events), checkSecrets(e.Secrets, e.Retiring), checkHeaders(e.Headers),
+		e.TLS.check(e.URL), e.State.Check(e.Reason), checkMetadata(e.Metadata))
 	check(e.ClientErrors == ClientErrorsRetry || e.ClientErrors == ClientErrorsReject,
 		"client_errors %q: use %q or %q", e.ClientErrors, ClientErrorsRetry, ClientErrorsReject)
 	check(e.Timeout >= 0, "timeout %s: must be positive; 0 means the sender's total timeout", e.Timeout)
@@ -117,6 +177,13 @@ func checkEndpointID(id string) error {
 		}
 	}
 	return nil
+}
+
+// clone returns a copy that shares nothing that can be changed.
+func (e Endpoint) clone() Endpoint {
+	e.Events, e.Secrets, e.Retiring = slices.Clone(e.Events), slices.Clone(e.Secrets), slices.Clone(e.Retiring)
+	e.Headers, e.Metadata = maps.Clone(e.Headers), maps.Clone(e.Metadata)
+	return e
 }
 
 // String returns id and host.

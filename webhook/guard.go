@@ -18,7 +18,7 @@ var ErrBlocked = errors.New("webhook address is not allowed")
 
 // GuardConfig says where deliveries may go. The zero value allows every public address on ports 80, 443 and 8443.
 type GuardConfig struct {
-	// Ports are allowed beside 80, 443 and 8443.
+	// Ports that deliveries may use. Empty means 80, 443 and 8443.
 	Ports []uint16
 	// AnyPort allows every port. For local demonstrations and tests.
 	AnyPort bool
@@ -54,7 +54,10 @@ var defaultGuard = func() *Guard {
 
 // NewGuard returns a guard.
 func NewGuard(cfg GuardConfig) (*Guard, error) {
-	g := &Guard{ports: append([]uint16{80, 443, 8443}, cfg.Ports...), resolver: cfg.Resolver}
+	g := &Guard{ports: slices.Compact(slices.Sorted(slices.Values(cfg.Ports))), resolver: cfg.Resolver}
+	if len(g.ports) == 0 {
+		g.ports = []uint16{80, 443, 8443}
+	}
 	if slices.Contains(cfg.Ports, 0) {
 		return nil, errors.New("guard ports: 0 is not a port; use any_port to allow all")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strings"
 	"testing"
 )
 
@@ -84,7 +85,7 @@ func TestControlRefuses(t *testing.T) {
 func TestAllowAndDeny(t *testing.T) {
 	t.Parallel()
 	g, err := NewGuard(GuardConfig{
-		Ports: []uint16{9000},
+		Ports: []uint16{9000, 443, 9000},
 		Allow: []netip.Prefix{netip.MustParsePrefix("10.1.2.3/16"), netip.MustParsePrefix("::ffff:10.2.0.0/112"), netip.MustParsePrefix("fd12::/16")},
 		Deny:  []netip.Prefix{netip.MustParsePrefix("10.1.9.9/32"), netip.MustParsePrefix("5.6.0.0/16"), netip.MustParsePrefix("2a01:4f8::/32")},
 	})
@@ -93,12 +94,30 @@ func TestAllowAndDeny(t *testing.T) {
 	}
 	for address, want := range map[string]bool{
 		"10.1.0.1:443": true, "10.1.0.1:9000": true, "10.2.0.1:443": true, "[::ffff:10.1.0.1]:443": true, "[fd12::1]:443": true,
-		"1.1.1.1:9000": true, "10.1.9.9:443": false, "10.3.0.1:443": false, "10.1.0.1:22": false, "5.6.7.8:443": false,
+		"1.1.1.1:9000": true, "10.1.9.9:443": false, "10.3.0.1:443": false, "10.1.0.1:22": false, "10.1.0.1:8443": false, "5.6.7.8:443": false,
 		"[2a01:4f8::1]:443": false, "[2a01:4f9::1]:443": true, "[::ffff:5.6.7.8]:443": false, "127.0.0.1:443": false, "[fd13::1]:443": false,
 	} {
 		if err := g.control(context.Background(), "tcp4", address, nil); (err == nil) != want {
 			t.Errorf("%s: %v, want allowed=%v", address, err, want)
 		}
+	}
+}
+
+// Ports replace the usual ones, and are named once.
+func TestPortsReplaceTheUsualOnes(t *testing.T) {
+	t.Parallel()
+	g, err := NewGuard(GuardConfig{Ports: []uint16{9000, 443, 9000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.checkURL("https://example.com:8443/", false); err == nil || !strings.HasSuffix(err.Error(), "allowed are [443 9000] (webhook.ports)") {
+		t.Errorf("port 8443: %v", err)
+	}
+	if _, err := g.checkURL("http://example.com/", true); err == nil {
+		t.Error("port 80 is allowed without being named")
+	}
+	if _, err := g.checkURL("https://example.com:9000/", false); err != nil {
+		t.Errorf("port 9000: %v", err)
 	}
 }
 

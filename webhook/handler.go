@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -16,11 +17,22 @@ import (
 // attempts is one more than schedule.Webhook has delays.
 const attempts = 8
 
-// lookupPause is how long a job is put back while endpoints cannot be looked up.
-const lookupPause = 5 * time.Second
+// How long a job is put back.
+const (
+	// lookupPause is for one whose endpoint cannot be looked up.
+	lookupPause = 5 * time.Second
+	// newPause is for one whose endpoint is not known, at first: usually it was added a moment ago, and a mirror sees it in the next one. It
+	// doubles from then on.
+	newPause = 2 * time.Second
+	// closedPause is for one whose endpoint is paused or disabled, where it cannot be held.
+	closedPause = 30 * time.Second
+)
 
-// Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.Webhook]), each bounded by the total
-// timeout. Change the kind's limits with [worker.Registry.Override]. Close the sender after the worker's Run has returned.
+// errGone is why jobs of an endpoint are given up without a call.
+var errGone = errors.New("endpoint is gone: enable it, then replay its dead letters")
+
+// Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.Webhook]), or as many as the endpoint's own
+// schedule has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Override]. Close the sender after the worker's Run has returned.
 func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 	s, err := NewSender(cfg)
 	if err != nil {
@@ -33,20 +45,39 @@ func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 			MaxAttempts: attempts,
 			Backoff:     schedule.Webhook,
 		},
+		Attempts: s.attempts,
 	}
 	worker.Handle(reg, kind, s.handle)
 	return s, nil
 }
 
+// attempts is how many attempts a delivery has by its endpoint's own schedule; 0 if it has none, or one without an end.
+func (s *Sender) attempts(job *worker.Job) int {
+	e, err := s.cfg.Endpoints.Get(context.Background(), job.Destination)
+	if err != nil || e.Schedule.Len() == 0 {
+		return 0 // the handler finds out what is wrong
+	}
+	return e.Schedule.Len() + 1
+}
+
 // DestinationConfig is what an endpoint's breaker and limits should be: at most its concurrency and rate, open for 5 min at 80 % failures
-// within 10 min and at least 5 calls. Register it under the endpoint's id.
+// within 10 min and at least 5 calls, and in the slow lane while it is slow. Its concurrency adapts, and its state is shared, where it asks for
+// that. Register it under the endpoint's id.
 func DestinationConfig(e Endpoint) pools.DestinationConfig {
 	e = e.withDefaults()
-	return pools.DestinationConfig{
+	c := pools.DestinationConfig{
 		Breaker:     pools.WebhookBreaker(),
 		Concurrency: e.Concurrency,
+		Lane:        pools.On,
 		Rate:        pools.RateConfig{Rate: e.Rate},
 	}
+	if e.Adaptive {
+		c.Adaptive.Min = 1
+	}
+	if e.Shared {
+		c.Shared = pools.On
+	}
+	return c
 }
 
 // handle is the kind's handler. The job's payload is the body.
@@ -60,8 +91,14 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 	if err != nil {
 		return err
 	}
-	if s.isDisabled(e) {
-		return &worker.Error{Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Err: errDisabled, Breaker: pools.Ignored}
+	if of, ok := job.Headers[headerTenant]; ok && of != e.Tenant {
+		return &worker.Error{
+			Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored,
+			Err: fmt.Errorf("event is of tenant %q, and the endpoint's id is another tenant's by now: add an endpoint for the tenant and resend the event to it", of),
+		}
+	}
+	if err := s.closed(e); err != nil {
+		return err
 	}
 	d, err := deliveryOf(job)
 	if err != nil {
@@ -71,17 +108,39 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 	if err != nil {
 		return worker.Cancel(err) // a call that cannot be made today cannot be made tomorrow: repair the endpoint, then replay
 	}
-	s.cfg.Observe(Attempt{Endpoint: e.ID, Event: d.ID, Job: job.ID, Number: job.Attempt, Response: r})
-	logger := worker.Logger(ctx)
-	logger.Debug("webhook attempt", "endpoint", e, "status", r.Status, "phase", r.Phase, "resent", r.Resent, "duration", r.Duration)
-	if r.Status == 0 && ctx.Err() != nil {
+	cut := wasCutOff(ctx, job, r)
+	s.observe(ctx, e, d, job, r, cut)
+	s.log(ctx, e, r)
+	if cut {
 		return cutOff(ctx, job, r)
 	}
-	err = judge(r, e, s.cfg.Now())
-	if r.Status == http.StatusGone && s.markGone(e) {
-		logger.Warn("webhook endpoint answered 410 Gone: disabled in this process until it has another URL", "endpoint", e)
+	if r.Status == http.StatusGone && s.gone.add(e) {
+		worker.Logger(ctx).Warn("webhook endpoint answered 410 Gone: no more calls from this process until it is enabled or has another URL", "endpoint", e)
 	}
-	return err
+	return judge(r, e, s.cfg.Now())
+}
+
+// log leaves a line of the attempt where somebody reads such lines. Making one that nobody reads costs as much as the signature.
+func (s *Sender) log(ctx context.Context, e Endpoint, r Response) {
+	if !worker.LogEnabled(ctx, slog.LevelDebug) {
+		return
+	}
+	worker.Logger(ctx).Debug("webhook attempt", "endpoint", e, "status", r.Status, "phase", r.Phase, "resent", r.Resent, "duration", r.Duration)
+}
+
+// closed is why an endpoint gets no call now, nil if it does. Usually the worker has heard before that its destination is closed, and has held
+// the job: see [Apply].
+func (s *Sender) closed(e Endpoint) error {
+	switch {
+	case e.State == StateDisabled && e.Reason == ReasonGone, s.gone.has(e):
+		return &worker.Error{Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: pools.Ignored}
+	case e.State != StateActive:
+		return &worker.Error{
+			Outcome: worker.Deferred, Hold: true, After: closedPause, Breaker: pools.Ignored,
+			Err: fmt.Errorf("endpoint is %s: its jobs wait until it is enabled", e.State),
+		}
+	}
+	return nil
 }
 
 // endpoint finds the job's endpoint. A job whose endpoint is not known, or cannot be looked up, waits without an attempt spent.
@@ -100,9 +159,9 @@ func (s *Sender) endpoint(ctx context.Context, job *worker.Job) (Endpoint, error
 	if job.NotBefore.After(due) {
 		due = job.NotBefore
 	}
-	if patience := s.cfg.UnknownEndpointAfter; time.Since(due) < patience {
+	if patience, waited := s.cfg.UnknownEndpointAfter, time.Since(due); waited < patience {
 		worker.Logger(ctx).Info("webhook endpoint is not configured here: its job waits", "endpoint", job.Destination, "until", due.Add(patience))
-		return Endpoint{}, deferred(max(patience/5, time.Second), err)
+		return Endpoint{}, deferred(min(max(waited, newPause), max(patience/5, time.Second)), err)
 	}
 	return Endpoint{}, &worker.Error{
 		Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored,
@@ -114,7 +173,17 @@ func deferred(wait time.Duration, err error) error {
 	return &worker.Error{Outcome: worker.Deferred, After: wait, Err: err, Breaker: pools.Ignored}
 }
 
-// cutOff is for a call that was ended from outside before any answer. The worker knows a stop and a lost claim by the context's cause. A
+// wasCutOff reports whether a call was ended from outside before any answer, in a way that says nothing about the endpoint. The timeout of the
+// kind, or one that adapts, does say something: the endpoint had all of it.
+func wasCutOff(ctx context.Context, job *worker.Job, r Response) bool {
+	if r.Status != 0 || ctx.Err() == nil {
+		return false
+	}
+	inTime := job.Deadline.IsZero() || time.Now().Before(job.Deadline)
+	return !inTime || !errors.Is(context.Cause(ctx), worker.ErrTimeout)
+}
+
+// cutOff is for such a call. The worker knows a stop and a lost claim by the context's cause. A
 // call that had less time than it is due, because the job's deadline came, says nothing about the endpoint.
 func cutOff(ctx context.Context, job *worker.Job, r Response) error {
 	err := &DeliveryError{Phase: r.Phase, Resent: r.Resent, Err: context.Cause(ctx)}

@@ -154,7 +154,18 @@ func TestGone(t *testing.T) {
 	if err := s.deliver(t.Context(), jobFor("e")); err != nil {
 		t.Errorf("after Enable: %v", err)
 	}
-	s.markGone(e)
+	s.gone.add(e)
+	e.Since = noon // enabled in a registry
+	if err := endpoints.Replace([]Endpoint{e}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.deliver(t.Context(), jobFor("e")); err != nil || len(s.Gone()) != 0 {
+		t.Errorf("enabled later: %v, still gone: %v", err, s.Gone())
+	}
+	s.gone.add(e)
+	if diff := cmp.Diff(gone, verdictOf(t, s.deliver(t.Context(), jobFor("e")))); diff != "" {
+		t.Errorf("gone again (-want +got):\n%s", diff)
+	}
 	e.URL = rec.URL + "/2"
 	if err := endpoints.Replace([]Endpoint{e}); err != nil {
 		t.Fatal(err)
@@ -182,12 +193,19 @@ func TestNoCall(t *testing.T) {
 	rec := newReceiver(t, status(http.StatusOK))
 	e := endpointAt("e", rec.URL)
 	disabled := endpointAt("off", rec.URL)
-	disabled.Disabled = true
-	known := static(t, e, disabled)
-	waits := verdict{Outcome: worker.Deferred, Breaker: pools.Ignored, After: 3 * time.Minute}
+	disabled.State, disabled.Reason = StateDisabled, ReasonGone
+	paused, failing := endpointAt("paused", rec.URL), endpointAt("failing", rec.URL)
+	paused.State, paused.Reason = StatePaused, "migration on Sunday"
+	failing.State, failing.Reason = StateDisabled, ReasonFailing
+	known := static(t, e, disabled, paused, failing)
+	held := verdict{Outcome: worker.Deferred, Breaker: pools.Ignored, After: closedPause, Hold: true}
+	waits := verdict{Outcome: worker.Deferred, Breaker: pools.Ignored, After: newPause}
+	waitsOn := verdict{Outcome: worker.Deferred, Breaker: pools.Ignored, After: 3 * time.Minute}
 	inside := unchecked{endpointAt("e", rec.URL)}
 	smuggled := unchecked{endpointAt("e", rec.URL)}
 	smuggled.e.Headers = map[string]string{"Idempotency-Key": "1"}
+	halfTLS := unchecked{endpointAt("e", rec.URL)}
+	halfTLS.e.TLS.Certificate = "x"
 	unsigned := unchecked{Endpoint{ID: "e", URL: rec.URL, AllowHTTP: true}}
 	for _, c := range []struct {
 		name   string
@@ -197,12 +215,16 @@ func TestNoCall(t *testing.T) {
 	}{
 		{"no destination", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "" }, rejected},
 		{"unknown, new job", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "x" }, waits},
+		{"unknown, for long", Config{Endpoints: known}, func(j *worker.Job) { j.Destination, j.EnqueuedAt = "x", time.Now().Add(-10*time.Minute) }, waitsOn},
 		{"unknown, delayed job", Config{Endpoints: known}, func(j *worker.Job) {
 			j.Destination, j.EnqueuedAt, j.NotBefore = "x", time.Now().Add(-time.Hour), time.Now()
 		}, waits},
 		{"unknown, old job", Config{Endpoints: known}, func(j *worker.Job) { j.Destination, j.EnqueuedAt = "x", time.Now().Add(-16*time.Minute) }, gone},
 		{"lookup fails", Config{Endpoints: brokenEndpoints{}}, nil, verdict{Outcome: worker.Deferred, Breaker: pools.Ignored, After: lookupPause}},
-		{"disabled", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "off" }, gone},
+		{"gone", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "off" }, gone},
+		{"paused", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "paused" }, held},
+		{"disabled", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "failing" }, held},
+		{"certificate without a key", Config{Endpoints: halfTLS}, nil, rejected},
 		{"event id with a dot", Config{Endpoints: known}, func(j *worker.Job) { j.Headers = map[string]string{HeaderID: "a.b"} }, rejected},
 		{"job id with a dot", Config{Endpoints: known}, func(j *worker.Job) { j.ID = "a.b" }, rejected},
 		{"bad content type", Config{Endpoints: known}, func(j *worker.Job) { j.Headers = map[string]string{"content-type": "a\nb"} }, rejected},
@@ -255,6 +277,34 @@ func TestCutOff(t *testing.T) {
 	want.Cause = dlq.CauseTimeout
 	if diff := cmp.Diff(want, verdictOf(t, s.deliver(ctx, job))); diff != "" {
 		t.Errorf("deadline (-want +got):\n%s", diff)
+	}
+}
+
+// TestKindTimeout: an endpoint that hangs until the kind's timeout, or one that adapts, has failed: its breaker, its own schedule and whoever
+// disables endpoints hear of it.
+func TestKindTimeout(t *testing.T) {
+	t.Parallel()
+	server := newRawServer(t, silence)
+	e := endpointAt("e", server.url)
+	e.Schedule = soon(t)
+	var seen []Attempt
+	s := newSender(t, Config{Endpoints: static(t, e), Observe: func(a Attempt) { seen = append(seen, a) }})
+	job := jobFor("e")
+	job.Deadline = time.Now().Add(time.Hour)
+	ctx, end := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, worker.ErrTimeout)
+	defer end()
+	err := s.deliver(ctx, job)
+	want := outage
+	want.Cause = dlq.CauseTimeout
+	if diff := cmp.Diff(want, verdictOf(t, err)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	var stated *worker.Error
+	if !errors.As(err, &stated) || !stated.Backoff.Equal(e.Schedule) {
+		t.Errorf("not the endpoint's schedule: %v", err)
+	}
+	if len(seen) != 1 || seen[0].CutOff || seen[0].Neutral() || seen[0].Err == "" {
+		t.Errorf("observed %+v", seen)
 	}
 }
 

@@ -13,24 +13,47 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// dnsServer answers every A question with the next address of its list, then with the last again and again, with a TTL of 0.
+// dnsServer is a real name server on this machine.
 type dnsServer struct {
-	conn    net.PacketConn
-	mu      sync.Mutex
-	answers []netip.Addr
-	asked   int
+	conn   net.PacketConn
+	answer func(dnsmessage.Question) []dnsmessage.Resource
+	mu     sync.Mutex
+	asked  int // A questions
 }
 
+// newDNSServer answers every A question with the next address of its list, then with the last again and again, with a TTL of 0.
 func newDNSServer(t *testing.T, answers ...string) *dnsServer {
+	t.Helper()
+	next := 0 // its server answers one question at a time
+	return serveNames(t, func(q dnsmessage.Question) []dnsmessage.Resource {
+		if q.Type != dnsmessage.TypeA {
+			return nil
+		}
+		answer := answers[min(next, len(answers)-1)]
+		next++
+		return []dnsmessage.Resource{record(q.Name, netip.MustParseAddr(answer))}
+	})
+}
+
+// record is an A or AAAA record.
+func record(name dnsmessage.Name, ip netip.Addr) dnsmessage.Resource {
+	if ip.Is4() {
+		return dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{Name: name, Type: dnsmessage.TypeA, Class: dnsmessage.ClassINET}, Body: &dnsmessage.AResource{A: ip.As4()},
+		}
+	}
+	return dnsmessage.Resource{
+		Header: dnsmessage.ResourceHeader{Name: name, Type: dnsmessage.TypeAAAA, Class: dnsmessage.ClassINET}, Body: &dnsmessage.AAAAResource{AAAA: ip.As16()},
+	}
+}
+
+func serveNames(t *testing.T, answer func(dnsmessage.Question) []dnsmessage.Resource) *dnsServer {
 	t.Helper()
 	conn, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &dnsServer{conn: conn}
-	for _, a := range answers {
-		s.answers = append(s.answers, netip.MustParseAddr(a))
-	}
+	s := &dnsServer{conn: conn, answer: answer}
 	var served sync.WaitGroup
 	served.Go(s.serve)
 	t.Cleanup(func() {
@@ -57,22 +80,17 @@ func (s *dnsServer) serve() {
 		if m.Unpack(buf[:n]) != nil || len(m.Questions) == 0 {
 			continue
 		}
-		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true}, Questions: m.Questions}
-		if q := m.Questions[0]; q.Type == dnsmessage.TypeA {
-			head := dnsmessage.ResourceHeader{Name: q.Name, Type: q.Type, Class: q.Class}
-			reply.Answers = []dnsmessage.Resource{{Header: head, Body: &dnsmessage.AResource{A: s.next().As4()}}}
+		if m.Questions[0].Type == dnsmessage.TypeA {
+			s.mu.Lock()
+			s.asked++
+			s.mu.Unlock()
 		}
+		reply := dnsmessage.Message{Header: dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true}, Questions: m.Questions}
+		reply.Answers = s.answer(m.Questions[0])
 		if packed, err := reply.Pack(); err == nil {
 			_, _ = s.conn.WriteTo(packed, from)
 		}
 	}
-}
-
-func (s *dnsServer) next() netip.Addr {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	return s.answers[min(s.asked, len(s.answers))-1]
 }
 
 func (s *dnsServer) lookups() int {

@@ -4,9 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -88,7 +85,7 @@ func judgeSilence(r Response, e Endpoint) error {
 		return &worker.Error{Outcome: worker.Rejected, Err: ErrBlocked, Breaker: pools.Ignored}
 	}
 	out := &worker.Error{Outcome: worker.Failed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.Failure}
-	if isTimeout(r.Err) {
+	if isTimeout(r.Err) || errors.Is(r.Err, worker.ErrTimeout) {
 		out.Cause = dlq.CauseTimeout
 	}
 	return out
@@ -98,63 +95,18 @@ func failure(r Response, e Endpoint) *DeliveryError {
 	return &DeliveryError{Status: r.Status, Phase: r.Phase, Resent: r.Resent, Excerpt: excerpt(r.Excerpt, e), Err: r.Err}
 }
 
-// excerpt makes one printable line of a body. Receivers like to echo what they were sent: header values and the URL's path and query are
-// taken out, since they may be secret.
+// excerpt makes one printable line of a body, without what that may repeat of secrets.
 func excerpt(body []byte, e Endpoint) string {
-	text := strings.Map(func(r rune) rune {
+	return oneLine(strings.ToValidUTF8(leaveOut(string(body), e, len(body) >= MaxExcerpt), "\uFFFD"))
+}
+
+// oneLine leaves printable characters and single spaces.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, leaveOut(strings.ToValidUTF8(string(body), "\uFFFD"), e))
+	}, text)
 	return strings.Join(strings.Fields(text), " ")
-}
-
-// quotedError is a transport's error with what may be secret taken out: net/http quotes what it could not read as HTTP.
-type quotedError struct {
-	text string
-	err  error
-}
-
-func (q *quotedError) Error() string { return q.text }
-
-func (q *quotedError) Unwrap() error { return q.err }
-
-// hideEchoes returns err, or an error like it that does not quote what e was sent.
-func hideEchoes(err error, e Endpoint) error {
-	if err == nil {
-		return nil
-	}
-	if text := leaveOut(err.Error(), e); text != err.Error() {
-		return &quotedError{text, err}
-	}
-	return err
-}
-
-func leaveOut(text string, e Endpoint) string {
-	for _, secret := range echoes(e) {
-		text = strings.ReplaceAll(text, secret, "[left out]")
-	}
-	return text
-}
-
-// minEcho is the shortest text that is worth hiding: shorter ones are no secrets and occur by chance.
-const minEcho = 6
-
-// echoes lists what a response may not repeat, as it was sent and in quotes, longest first, so that no part of one is left over.
-func echoes(e Endpoint) []string {
-	var list []string
-	if u, err := url.Parse(e.URL); err == nil {
-		list = append(list, u.RequestURI(), u.EscapedPath(), u.Path, u.RawQuery)
-	}
-	for _, value := range e.Headers {
-		list = append(list, strings.Trim(value, " \t"))
-	}
-	for _, text := range list {
-		quoted := strconv.Quote(text)
-		list = append(list, quoted[1:len(quoted)-1])
-	}
-	list = slices.DeleteFunc(list, func(s string) bool { return len(s) < minEcho })
-	slices.SortFunc(list, func(a, b string) int { return len(b) - len(a) })
-	return list
 }

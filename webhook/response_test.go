@@ -23,6 +23,7 @@ type verdict struct {
 	Cause   dlq.Cause
 	After   time.Duration
 	Gate    time.Duration
+	Hold    bool
 }
 
 func verdictOf(t *testing.T, err error) verdict {
@@ -34,7 +35,7 @@ func verdictOf(t *testing.T, err error) verdict {
 	if !errors.As(err, &e) {
 		t.Fatalf("%T: %v", err, err)
 	}
-	return verdict{e.Outcome, e.Breaker, e.Cause, e.After, e.Gate}
+	return verdict{e.Outcome, e.Breaker, e.Cause, e.After, e.Gate, e.Hold}
 }
 
 var (

@@ -63,14 +63,16 @@ func (r *rig) Observe(e worker.Event) {
 // running is a worker at work.
 type running struct {
 	*worker.Worker
-	stop func()
+	endpoints *Static
+	stop      func()
 }
 
 // start runs a worker for endpoints until stop is called or the test ends.
 func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 	r.t.Helper()
 	registry := worker.NewRegistry()
-	cfg.Endpoints, cfg.Guard = static(r.t, endpoints...), localGuard(r.t)
+	known := static(r.t, endpoints...)
+	cfg.Endpoints, cfg.Guard = known, localGuard(r.t)
 	sender, err := Register(registry, cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -84,8 +86,8 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 	}
 	w, err := worker.New(worker.Config{
 		Broker: r.broker, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observer: r,
-		Destinations: pools.DestinationsConfig{Overrides: overrides},
-		Stop:         worker.StopConfig{Grace: -1}, Logger: slog.New(slog.DiscardHandler),
+		Destinations: pools.DestinationsConfig{Overrides: overrides}, Hold: worker.HoldConfig{Interval: 100 * time.Millisecond},
+		Stop: worker.StopConfig{Grace: -1}, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -106,7 +108,7 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 		sender.Close()
 	}
 	r.t.Cleanup(stop)
-	return running{w, stop}
+	return running{w, known, stop}
 }
 
 func (r *rig) enqueue(jobs ...worker.NewJob) {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 )
 
@@ -130,17 +131,21 @@ func (s Secret) Equal(other Secret) bool {
 
 func (s Secret) fingerprint() [sha256.Size]byte { return sha256.Sum256([]byte(s.Reveal())) }
 
-// sign returns one entry of the signature list.
-func (s Secret) sign(content []byte) string {
-	if s.key().private != nil {
-		return "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(s.key().private, content))
+// sign returns one entry of the signature list, over head and body as one.
+func (s Secret) sign(head, body []byte) string {
+	key := s.key()
+	if key.private != nil {
+		return "v1a," + base64.StdEncoding.EncodeToString(ed25519.Sign(key.private, slices.Concat(head, body)))
 	}
-	return "v1," + base64.StdEncoding.EncodeToString(sum(s.key().symmetric, content))
+	entry := append(make([]byte, 0, 48), "v1,"...)
+	return string(base64.StdEncoding.AppendEncode(entry, sum(key.symmetric, head, body)))
 }
 
-func sum(key, content []byte) []byte {
+// sum needs no copy of the body to put something before it.
+func sum(key, head, body []byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write(content)
+	mac.Write(head)
+	mac.Write(body)
 	return mac.Sum(nil)
 }
 

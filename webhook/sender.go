@@ -6,17 +6,15 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
 // Sender delivers events to endpoints. It is safe for concurrent use.
 type Sender struct {
-	cfg    Config
-	client *client
-
-	mu   sync.RWMutex
-	gone map[string]string // endpoint ids that answered 410, with the URL that did
+	cfg     Config
+	client  *client
+	targets *targets
+	gone    goneList
 }
 
 // Attempt is one call to an endpoint, as [Config.Observe] is told.
@@ -29,8 +27,19 @@ type Attempt struct {
 	Job string
 	// Number of the job's attempt, counted from 1.
 	Number int
+	// Tenant is the endpoint's.
+	Tenant string
+	// At is when the call ended.
+	At time.Time
 	// Response is what came back.
 	Response Response
+	// Excerpt is the beginning of the response's body as one line, Err is why no response came, and RequestID is what the receiver calls the
+	// request, in at most 128 bytes. Unlike those of Response they are cleaned as [DeliveryError] is: they can be kept and shown.
+	Excerpt, Err, RequestID string
+	// CutOff says that our own stop, or the end of the job's time, ended the call: it says nothing about the endpoint.
+	CutOff bool
+
+	url string
 }
 
 // NewSender returns a sender for calls outside a worker, such as test deliveries. [Register] makes one for a worker.
@@ -40,9 +49,9 @@ func NewSender(cfg Config) (*Sender, error) {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}
 	return &Sender{
-		cfg:    cfg,
-		client: newClient(cfg.Guard, cfg.Timeouts, cfg.RootCAs, cfg.UserAgent),
-		gone:   make(map[string]string),
+		cfg:     cfg,
+		client:  newClient(cfg.Guard, cfg.Timeouts, cfg.RootCAs),
+		targets: &targets{guard: cfg.Guard},
 	}, nil
 }
 
@@ -52,7 +61,7 @@ func (s *Sender) Close() { s.client.close() }
 // Send makes one signed delivery, whatever the state of the endpoint. The error says that no call could be made at all: the endpoint or
 // the delivery is not valid. What went wrong with the call is in the response.
 func (s *Sender) Send(ctx context.Context, e Endpoint, d Delivery) (Response, error) {
-	target, err := s.cfg.Guard.checkURL(e.URL, e.AllowHTTP)
+	target, err := s.targets.find(e)
 	if err != nil {
 		return Response{}, fmt.Errorf("endpoint %q: %w", e.ID, err)
 	}
@@ -67,68 +76,56 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, d Delivery) (Response, er
 	if e.Timeout > 0 {
 		timeout = min(timeout, e.Timeout)
 	}
-	r := s.client.send(ctx, call{target: target, header: header, body: d.Body}, timeout)
-	r.Err = hideEchoes(r.Err, e)
+	r, err := s.client.send(ctx, call{target: target, tls: e.TLS, header: header, body: d.Body}, timeout)
+	if err != nil {
+		return Response{}, fmt.Errorf("endpoint %q: %w", e.ID, err)
+	}
+	if r.Err = cleaned(r.Err, e); errors.Is(r.Err, ErrBlocked) {
+		r.Err = ErrBlocked // what is around it names the address
+	}
 	return r, nil
 }
 
-// header makes the request's headers. The clock is read once: the timestamp that is signed is the one that is sent.
+// header makes the request's headers. The clock is read once: the timestamp that is signed is the one that is sent, and the one that decides
+// which keys sign.
 func (s *Sender) header(e Endpoint, d Delivery) (http.Header, error) {
 	now := s.cfg.Now()
-	signature, err := Sign(e.Secrets, d.ID, now, d.Body)
+	signature, err := Sign(e.signing(now), d.ID, now, d.Body)
 	if err != nil {
 		return nil, err
 	}
 	h := make(http.Header, len(e.Headers)+5)
-	h.Set("Content-Type", defaultContentType)
-	h.Set("User-Agent", s.cfg.UserAgent)
+	// Our own names are written as net/http keeps them, which spares making them anew each time.
+	own := []string{defaultContentType, s.cfg.UserAgent, d.ID, timestamp(now), signature}
+	h["Content-Type"], h["User-Agent"] = own[0:1:1], own[1:2:2]
 	setHeaders(h, e.Headers)
 	if d.ContentType != "" {
 		h.Set("Content-Type", d.ContentType)
 	}
-	h.Set(HeaderID, d.ID)
-	h.Set(HeaderTimestamp, timestamp(now))
-	h.Set(HeaderSignature, signature)
+	h["Webhook-Id"], h["Webhook-Timestamp"], h["Webhook-Signature"] = own[2:3:3], own[3:4:4], own[4:5:5]
 	return h, nil
 }
 
-// errDisabled is why jobs of an endpoint are given up without a call.
-var errDisabled = errors.New("endpoint is disabled: enable it, then replay its dead letters")
-
-// markGone remembers that e answered 410. It reports whether that is news.
-func (s *Sender) markGone(e Endpoint) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.gone[e.ID] == e.URL
-	s.gone[e.ID] = e.URL
-	return !known
-}
-
-// isDisabled reports whether e gets no calls. An endpoint that is gone comes back with another URL.
-func (s *Sender) isDisabled(e Endpoint) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return e.Disabled || s.gone[e.ID] == e.URL
+// signing returns the secrets that sign at that time: all the current ones, then those that are still in their rotation window.
+func (e Endpoint) signing(at time.Time) []Secret {
+	if len(e.Retiring) == 0 {
+		return e.Secrets
+	}
+	list := slices.Clone(e.Secrets)
+	for _, r := range e.Retiring {
+		if r.Until.After(at) {
+			list = append(list, r.Secret)
+		}
+	}
+	return list
 }
 
 // Gone returns the ids of endpoints that answered 410 Gone and get no deliveries from this process any more, sorted.
-func (s *Sender) Gone() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	ids := make([]string, 0, len(s.gone))
-	for id := range s.gone {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	return ids
-}
+func (s *Sender) Gone() []string { return s.gone.ids() }
 
-// Enable lets deliveries to an endpoint that answered 410 go out again. So does giving the endpoint another URL, or a restart.
-func (s *Sender) Enable(endpointID string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.gone, endpointID)
-}
+// Enable lets deliveries to an endpoint that answered 410 go out again. So does giving the endpoint another URL, enabling it in a registry, or
+// a restart.
+func (s *Sender) Enable(endpointID string) { s.gone.remove(endpointID) }
 
 // kindTimeout leaves the handler time beyond the call's own timeout, so that the call's timeout is the one that decides.
 func (s *Sender) kindTimeout() time.Duration { return s.cfg.Timeouts.Total + 4*time.Second }

@@ -27,27 +27,21 @@ func Sign(secrets []Secret, id string, at time.Time, body []byte) (string, error
 	if len(secrets) == 0 {
 		return "", errors.New("secrets: none given: a delivery is signed by at least one")
 	}
-	content := signedContent(id, timestamp(at), body)
+	head := signedHead(id, timestamp(at))
 	list := make([]string, len(secrets))
 	for i, s := range secrets {
 		if s.IsZero() {
 			return "", fmt.Errorf("secrets[%d] is empty: parse or generate one", i)
 		}
-		list[i] = s.sign(content)
+		list[i] = s.sign(head, body)
 	}
 	return strings.Join(list, " "), nil
 }
 
 func timestamp(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 
-func signedContent(id, timestamp string, body []byte) []byte {
-	content := make([]byte, 0, len(id)+len(timestamp)+len(body)+2)
-	content = append(content, id...)
-	content = append(content, '.')
-	content = append(content, timestamp...)
-	content = append(content, '.')
-	return append(content, body...)
-}
+// signedHead is what is signed before the body.
+func signedHead(id, timestamp string) []byte { return []byte(id + "." + timestamp + ".") }
 
 // checkEventID refuses ids that cannot be signed one single way: a dot would let bytes move between id, timestamp and body.
 func checkEventID(id string) error {

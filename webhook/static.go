@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"sync/atomic"
+
+	"github.com/caisson-go/caisson/webhook/internal/match"
 )
 
 // ErrUnknownEndpoint means that there is no endpoint with that id.
@@ -19,10 +22,15 @@ type Endpoints interface {
 	Get(ctx context.Context, id string) (Endpoint, error)
 }
 
-// Static holds endpoints in memory, usually those of a configuration file. Make one with [NewStatic]. Reads never wait for [Static.Replace].
+// Static holds endpoints in memory, usually those of a configuration file. It is an [Endpoints] and a [Subscribers]. Make one with [NewStatic]. Reads never wait for [Static.Replace].
 type Static struct {
 	guard *Guard
-	byID  atomic.Pointer[map[string]Endpoint]
+	set   atomic.Pointer[staticSet]
+}
+
+type staticSet struct {
+	byID  map[string]Endpoint
+	index match.Index
 }
 
 // NewStatic checks the endpoints and returns them as one set. A nil guard means the default one.
@@ -39,7 +47,7 @@ func NewStatic(guard *Guard, endpoints ...Endpoint) (*Static, error) {
 
 // Replace swaps the whole set, all or nothing: after an error the old one stays. Attempts that run keep the endpoint that they began with.
 func (s *Static) Replace(endpoints []Endpoint) error {
-	byID := make(map[string]Endpoint, len(endpoints))
+	set := staticSet{byID: make(map[string]Endpoint, len(endpoints))}
 	owner := make(map[[32]byte]string, len(endpoints))
 	var errs []error
 	for _, e := range endpoints {
@@ -48,37 +56,55 @@ func (s *Static) Replace(endpoints []Endpoint) error {
 			errs = append(errs, err)
 			continue
 		}
-		if _, taken := byID[e.ID]; taken {
+		if _, taken := set.byID[e.ID]; taken {
 			errs = append(errs, fmt.Errorf("endpoint %q is given twice: ids are unique", e.ID))
 		}
-		for i, secret := range e.Secrets {
+		claim := func(name string, i int, secret Secret) {
 			key := secret.fingerprint()
 			if other, used := owner[key]; used && other != e.ID {
-				errs = append(errs, fmt.Errorf("endpoint %q: secrets[%d] is also used by endpoint %q: give each its own, or one receiver can forge for the other", e.ID, i, other))
+				errs = append(errs, fmt.Errorf("endpoint %q: %s[%d] is also used by endpoint %q: give each its own, or one receiver can forge for the other", e.ID, name, i, other))
 			}
 			owner[key] = e.ID
 		}
-		checked.Headers, checked.Secrets = maps.Clone(e.Headers), slices.Clone(e.Secrets)
-		byID[e.ID] = checked
+		for i, secret := range e.Secrets {
+			claim("secrets", i, secret)
+		}
+		for i, r := range e.Retiring {
+			claim("retiring", i, r.Secret)
+		}
+		set.byID[e.ID] = checked.clone()
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	s.byID.Store(&byID)
+	for id, e := range set.byID {
+		set.index.Add(id, e.Tenant, e.Events)
+	}
+	s.set.Store(&set)
 	return nil
 }
 
-// Get implements [Endpoints]. Headers and secrets of the result are shared: do not change them.
+// Get implements [Endpoints]. Maps and slices of the result are shared: do not change them.
 func (s *Static) Get(_ context.Context, id string) (Endpoint, error) {
-	if e, ok := (*s.byID.Load())[id]; ok {
+	if e, ok := s.set.Load().byID[id]; ok {
 		return e, nil
 	}
 	return Endpoint{}, fmt.Errorf("%w: %q", ErrUnknownEndpoint, id)
 }
 
+// Matching implements [Subscribers].
+func (s *Static) Matching(tenant, eventType string) ([]Endpoint, error) {
+	set := s.set.Load()
+	var found []Endpoint
+	for _, id := range set.index.Match(cmp.Or(tenant, DefaultTenant), eventType) {
+		found = append(found, set.byID[id])
+	}
+	return found, nil
+}
+
 // All returns the endpoints, sorted by id.
 func (s *Static) All() []Endpoint {
-	byID := *s.byID.Load()
+	byID := s.set.Load().byID
 	all := make([]Endpoint, 0, len(byID))
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		all = append(all, byID[id])

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -22,24 +23,23 @@ func (g *Guard) checkURL(raw string, allowHTTP bool) (*url.URL, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := shownURL(u)
 	switch {
 	case u.Scheme == "http" && !allowHTTP:
-		return nil, fmt.Errorf("url %s: http is not allowed here; use https, or set allow_http for this endpoint", shown)
+		return nil, fmt.Errorf("url %s: http is not allowed here; use https, or set allow_http for this endpoint", shownURL(u))
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, fmt.Errorf("url with scheme %q: use https", u.Scheme)
 	case u.User != nil:
-		return nil, fmt.Errorf("url %s: user and password are not allowed in it; use a header", shown)
+		return nil, fmt.Errorf("url %s: user and password are not allowed in it; use a header", shownURL(u))
 	case strings.Contains(raw, "#"):
-		return nil, fmt.Errorf("url %s: a fragment never reaches the receiver; leave it out", shown)
+		return nil, fmt.Errorf("url %s: a fragment never reaches the receiver; leave it out", shownURL(u))
 	}
-	port, err := g.checkPort(u, shown)
+	port, err := g.checkPort(u)
 	if err != nil {
 		return nil, err
 	}
 	host, err := g.checkHost(u.Hostname(), port)
 	if err != nil {
-		return nil, fmt.Errorf("url %s: %w", shown, err)
+		return nil, fmt.Errorf("url %s: %w", shownURL(u), err)
 	}
 	u.Host = joinHost(u.Scheme, host, port)
 	return u, nil
@@ -63,20 +63,14 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-func (g *Guard) checkPort(u *url.URL, shown string) (uint16, error) {
-	text := u.Port()
-	if text == "" {
-		if u.Scheme == "http" {
-			return 80, nil
-		}
-		return 443, nil
-	}
+func (g *Guard) checkPort(u *url.URL) (uint16, error) {
+	text := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return 0, fmt.Errorf("url %s: port %q is not a number from 1 to 65535", shown, text)
+		return 0, fmt.Errorf("url %s: port %q is not a number from 1 to 65535", shownURL(u), text)
 	}
 	if g.ports != nil && !slices.Contains(g.ports, uint16(port)) {
-		return 0, fmt.Errorf("url %s: port %d is not allowed; allowed are %d", shown, port, g.ports)
+		return 0, fmt.Errorf("url %s: port %d is not allowed; allowed are %d (webhook.ports)", shownURL(u), port, g.ports)
 	}
 	return uint16(port), nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -96,7 +97,7 @@ func (v *Verifier) Verify(header http.Header, body []byte, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	if !v.matches(signedContent(id, stamp, body), list) {
+	if !v.matches(signedHead(id, stamp), body, list) {
 		return ErrSignature
 	}
 	return nil
@@ -111,7 +112,7 @@ func only(header http.Header, name string) (string, error) {
 	return values[0], nil
 }
 
-func (v *Verifier) matches(content []byte, list string) bool {
+func (v *Verifier) matches(head, body []byte, list string) bool {
 	for entry := range strings.SplitSeq(list, " ") {
 		version, encoded, _ := strings.Cut(entry, ",")
 		signature, err := base64.StdEncoding.DecodeString(encoded)
@@ -119,7 +120,7 @@ func (v *Verifier) matches(content []byte, list string) bool {
 			continue // an entry of a version that we do not know
 		}
 		for _, key := range v.keys {
-			if key.matches(version, content, signature) {
+			if key.matches(version, head, body, signature) {
 				return true
 			}
 		}
@@ -127,12 +128,12 @@ func (v *Verifier) matches(content []byte, list string) bool {
 	return false
 }
 
-func (k verifyKey) matches(version string, content, signature []byte) bool {
+func (k verifyKey) matches(version string, head, body, signature []byte) bool {
 	switch {
 	case version == "v1" && k.public == nil:
-		return hmac.Equal(signature, sum(k.secret.key().symmetric, content))
+		return hmac.Equal(signature, sum(k.secret.key().symmetric, head, body))
 	case version == "v1a" && k.public != nil:
-		return ed25519.Verify(k.public, content, signature)
+		return ed25519.Verify(k.public, slices.Concat(head, body), signature)
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -227,21 +229,29 @@ func TestThrottled(t *testing.T) {
 	closed(t, w, "shop", 0)
 }
 
-// TestDeferredJobsLive: an open breaker and a rate limit put jobs back for longer than their attempts would last, and spend none.
+// TestDeferredJobsLive: a destination that is closed to its jobs puts them back for longer than their attempts would last, and spends none.
 func TestDeferredJobsLive(t *testing.T) {
 	t.Parallel()
 	rec := newReceiver(t, status(http.StatusOK))
 	r := newRig(t)
 	w := r.start(Config{}, endpointAt("shop", rec.URL))
-	w.Destinations().Force("shop", time.Now(), pools.OverrideOpen)
+	w.Destinations().Gate("shop", time.Now(), time.Now().Add(time.Second))
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
-	for _, e := range r.await(5, any1) {
+	for _, e := range r.await(3, any1) {
 		if e.Outcome != worker.Deferred || e.Settlement != worker.Retry {
-			t.Errorf("%s, %s", e.Outcome, e.Settlement)
+			t.Errorf("gated: %s, %s", e.Outcome, e.Settlement)
 		}
 	}
+	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 {
+		t.Errorf("gated: attempt %d", e.Job.Attempt)
+	}
+	w.Destinations().Force("shop", time.Now(), pools.OverrideOpen)
+	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
+	if e := r.await(1, any1)[0]; e.Outcome != worker.Deferred || e.Settlement != worker.Hold {
+		t.Errorf("forced open: %s, %s", e.Outcome, e.Settlement)
+	}
 	w.Destinations().Force("shop", time.Now(), pools.OverrideNone)
-	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 1 || len(r.entries()) != 0 {
+	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 2 || len(r.entries()) != 0 {
 		t.Errorf("attempt %d, %d calls, %d dead letters", e.Job.Attempt, len(rec.requests()), len(r.entries()))
 	}
 }
@@ -275,5 +285,32 @@ func TestHangingEndpointKeepsToItself(t *testing.T) {
 	}
 	if inside.Load() == 0 {
 		t.Error("nothing hung: the test shows nothing")
+	}
+}
+
+// TestOwnSchedule: a list of n delays makes n+1 attempts, whether that is less than the kind has or more.
+func TestOwnSchedule(t *testing.T) {
+	t.Parallel()
+	rec := newReceiver(t, func(w http.ResponseWriter, _ *http.Request, _ int) { w.WriteHeader(http.StatusBadRequest) })
+	r := newRig(t)
+	var endpoints []Endpoint
+	for id, delays := range map[string]int{"short": 1, "long": 4} {
+		e := endpointAt(id, rec.URL)
+		own, err := schedule.Fixed(slices.Repeat([]time.Duration{time.Millisecond}, delays), schedule.None)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Schedule = own
+		endpoints = append(endpoints, e)
+	}
+	r.start(Config{}, endpoints...) // the kind has 3 attempts here
+	for _, e := range endpoints {
+		r.enqueue(NewDelivery(e.ID, "evt_1", nil, nil))
+	}
+	r.await(2, func(e worker.Settled) bool { return e.Settlement == worker.DeadLetter })
+	for _, letter := range r.entries() {
+		if want := map[string]int{"short": 2, "long": 5}[letter.Destination]; letter.AttemptCount != want || letter.Cause != dlq.CauseExhausted {
+			t.Errorf("%s: %d attempts, %s, want %d", letter.Destination, letter.AttemptCount, letter.Cause, want)
+		}
 	}
 }

@@ -1,0 +1,9 @@
+package api
+
+import (
+	"maps"
+	"slices"
+)
+
+// Routes are those of the API, sorted.
+func Routes() []string { return slices.Sorted(maps.Keys((&api{}).routes())) }

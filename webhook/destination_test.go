@@ -1,0 +1,28 @@
+package webhook
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/caisson-go/caisson/pools"
+)
+
+// What an endpoint asks for is what its destination gets; the slow lane it is always in.
+func TestDestinationConfig(t *testing.T) {
+	t.Parallel()
+	plain := pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 3, Lane: pools.On}
+	asking := plain
+	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = 8, 5, 1, pools.On
+	for name, c := range map[string]struct {
+		endpoint Endpoint
+		want     pools.DestinationConfig
+	}{
+		"by default": {Endpoint{ID: "e"}, plain},
+		"all of it":  {Endpoint{ID: "e", Concurrency: 8, Rate: 5, Adaptive: true, Shared: true}, asking},
+	} {
+		if diff := cmp.Diff(c.want, DestinationConfig(c.endpoint)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

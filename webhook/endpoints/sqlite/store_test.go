@@ -1,0 +1,62 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/endpoints/sqlite"
+	"github.com/caisson-go/caisson/webhook/endpoints/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, path string) (*sqlite.Store, *sqlitefile.File) {
+	t.Helper()
+	file, err := sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, err := sqlite.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, file
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conform(t, filepath.Join(t.TempDir(), "test.db"))
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	t.Parallel()
+	conform(t, ":memory:")
+}
+
+func conform(t *testing.T, path string) {
+	t.Helper()
+	store, file := open(t, path)
+	storetest.Run(t, storetest.Harness{
+		Open: func(*testing.T) endpoints.Store { return store },
+		Age: func(t *testing.T, id string, d time.Duration) {
+			t.Helper()
+			err := file.Write(t.Context(), false, func(tx *sqlitefile.Tx) error {
+				_, err := tx.Exec(`UPDATE caisson_webhook_endpoints SET updated_at = updated_at - ? WHERE id = ?`, int64(d), []byte(id))
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+	})
+}

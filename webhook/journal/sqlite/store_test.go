@@ -1,0 +1,54 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/webhook/journal/sqlite"
+	"github.com/caisson-go/caisson/webhook/journal/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t testing.TB, path string) (*sqlite.Store, *sqlitefile.File) {
+	t.Helper()
+	var file *sqlitefile.File
+	var err error
+	if path == "" {
+		file, err = sqlitefile.OpenMemory(t.Context())
+	} else {
+		file, err = sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	store, err := sqlite.New(t.Context(), file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store, file
+}
+
+func conformance(t *testing.T, path func(t *testing.T) string) {
+	t.Helper()
+	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) storetest.Store {
+		store, _ := open(t, path(t))
+		return store
+	}})
+}
+
+func TestConformance(t *testing.T) {
+	conformance(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "test.db") })
+}
+
+func TestConformanceInMemory(t *testing.T) {
+	conformance(t, func(*testing.T) string { return "" })
+}

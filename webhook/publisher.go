@@ -1,0 +1,225 @@
+package webhook
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/worker"
+)
+
+// Events is where published events are kept, so that they can be sent again. Package webhook/journal has two.
+type Events interface {
+	// PutEvent keeps an event, or says that its id was used for another one ([ErrEventConflict]).
+	PutEvent(ctx context.Context, e Event) error
+}
+
+// PublisherConfig configures a [Publisher].
+type PublisherConfig struct {
+	// Client enqueues the deliveries. Required.
+	Client *worker.Client
+	// Subscribers finds the endpoints. Required.
+	Subscribers Subscribers
+	// Events keeps what was published. Nil keeps nothing: then nothing can be resent or recovered.
+	Events Events
+	// Ordering takes the deliveries of endpoints that ask for order. Nil refuses to publish to such.
+	Ordering *Ordering
+	// Queue of the deliveries. Empty means the client's. Those that are ordered go to the ordering's.
+	Queue string
+	// Batch is how many deliveries are enqueued at once. Zero means 100.
+	Batch int
+}
+
+// Publisher hands events to the endpoints that want them. It is safe for concurrent use.
+type Publisher struct{ cfg PublisherConfig }
+
+// Published tells what became of an event.
+type Published struct {
+	// ID is the event's, the one given or a new one.
+	ID string `json:"id"`
+	// Endpoints is how many endpoints get it.
+	Endpoints int `json:"endpoints"`
+}
+
+// PublishError says that not all deliveries of an event were confirmed. Publish it again under the same id: the others are not sent twice.
+type PublishError struct {
+	// ID is the event's.
+	ID string
+	// Failed is how many of the Endpoints do not get it yet, as far as is known.
+	Failed, Endpoints int
+	// Err is the first reason.
+	Err error
+}
+
+func (e *PublishError) Error() string {
+	return fmt.Sprintf("publish event %s: %d of %d deliveries were not confirmed: publish it again under the same id, which sends none of the others twice; the first: %v",
+		e.ID, e.Failed, e.Endpoints, e.Err)
+}
+
+// Unwrap returns the first reason.
+func (e *PublishError) Unwrap() error { return e.Err }
+
+const (
+	defaultBatch = 100
+	// storeTime bounds one step at the store: a connection that says nothing any more may otherwise hold it for as long as the caller waits.
+	storeTime = 10 * time.Second
+)
+
+// NewPublisher returns a publisher.
+func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
+	setDefault(&cfg.Batch, defaultBatch)
+	var errs []error
+	if cfg.Client == nil {
+		errs = append(errs, errors.New("client: required"))
+	}
+	if cfg.Subscribers == nil {
+		errs = append(errs, errors.New("subscribers: required; a mirror of the registry is one"))
+	}
+	if cfg.Batch < 0 {
+		errs = append(errs, fmt.Errorf("batch %d: must be at least 1; 0 means %d", cfg.Batch, defaultBatch))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("webhook publisher: %w", err)
+	}
+	return &Publisher{cfg: cfg}, nil
+}
+
+// Publish enqueues one delivery for each endpoint of the event's tenant whose patterns match its type, but for those that are gone. It returns
+// once the broker has confirmed them all. After an error some may be enqueued: publish the same event again, under the ID that the result names,
+// and each endpoint still gets it once, for as long as idempotency keys live. A [PublishError] says how many are left; an error that wraps
+// [ErrInvalidEvent] or [ErrEventConflict] that nothing was done and never can be.
+func (p *Publisher) Publish(ctx context.Context, e Event) (Published, error) {
+	e, err := e.Checked()
+	out := Published{ID: e.ID}
+	if err != nil {
+		return out, err
+	}
+	if err := p.keep(ctx, e); err != nil {
+		return out, fmt.Errorf("keep event %s: %w", e.ID, err)
+	}
+	found, err := p.cfg.Subscribers.Matching(e.Tenant, e.Type)
+	if err != nil {
+		return out, fmt.Errorf("find the endpoints for event %s: %w", e.ID, err)
+	}
+	wanted := slices.DeleteFunc(slices.Clone(found), Endpoint.Gone)
+	if i := slices.IndexFunc(wanted, func(e Endpoint) bool { return e.Ordered }); i >= 0 && p.cfg.Ordering == nil {
+		return out, fmt.Errorf("publish event %s: endpoint %q asks for order: give the publisher an Ordering", e.ID, wanted[i].ID)
+	}
+	out.Endpoints = len(wanted)
+	return out, p.fanOut(ctx, e, wanted)
+}
+
+// keep keeps an event. A store that hangs does not keep the caller: he does not know that he may repeat.
+func (p *Publisher) keep(ctx context.Context, e Event) error {
+	if p.cfg.Events == nil {
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := p.cfg.Events.PutEvent(bounded, e)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("the store did not answer within %s: publish it again under the same id, which is safe: %w", storeTime, err)
+	}
+	return err
+}
+
+// Gone reports whether deliveries to e would only become dead letters.
+func (e Endpoint) Gone() bool { return e.State == StateDisabled && e.Reason == ReasonGone }
+
+// fanOut enqueues batch after batch. One that fails keeps no other, unless the broker takes nothing at all.
+func (p *Publisher) fanOut(ctx context.Context, e Event, endpoints []Endpoint) error {
+	confirmed := 0
+	var first error
+	for batch := range slices.Chunk(endpoints, p.cfg.Batch) {
+		n, err := p.enqueue(ctx, e, batch)
+		confirmed += n
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil || n == 0 && (errors.Is(err, queue.ErrUnavailable) || errors.Is(err, queue.ErrClosed)) {
+			break
+		}
+	}
+	if failed := len(endpoints) - confirmed; failed > 0 {
+		if first == nil {
+			first = context.Cause(ctx)
+		}
+		return &PublishError{ID: e.ID, Failed: failed, Endpoints: len(endpoints), Err: first}
+	}
+	return nil
+}
+
+// enqueue enqueues one batch and returns how many were confirmed, and the first error.
+func (p *Publisher) enqueue(ctx context.Context, e Event, endpoints []Endpoint) (confirmed int, first error) {
+	var jobs []worker.NewJob
+	var ordered []string
+	for _, endpoint := range endpoints {
+		if endpoint.Ordered {
+			ordered = append(ordered, endpoint.ID)
+			continue
+		}
+		job := NewEventDelivery(endpoint.ID, e)
+		job.Queue = p.cfg.Queue
+		jobs = append(jobs, job)
+	}
+	for _, r := range p.cfg.Client.EnqueueBatch(ctx, jobs) {
+		switch {
+		case r.Err == nil:
+			confirmed++
+		case first == nil:
+			first = r.Err
+		}
+	}
+	if len(ordered) > 0 {
+		n, err := p.cfg.Ordering.Append(ctx, e, ordered)
+		confirmed += n
+		if first == nil {
+			first = err
+		}
+	}
+	return confirmed, first
+}
+
+// NewEventDelivery returns the job that delivers a published event to an endpoint. It is [NewDelivery] with the job's id made of both, see
+// [DeliveryID]: copies of it share their attempts, and are one dead letter at most. It carries the event's tenant: an endpoint that is another
+// tenant's by then does not get it.
+func NewEventDelivery(endpointID string, e Event) worker.NewJob {
+	var headers map[string]string
+	if e.ContentType != "" {
+		headers = map[string]string{headerContentType: e.ContentType}
+	}
+	job := NewDelivery(endpointID, e.ID, e.Body, headers)
+	job.Headers[headerTenant] = cmp.Or(e.Tenant, DefaultTenant)
+	job.Key = deliveryName(e.Tenant, endpointID, e.ID)
+	job.ID = DeliveryID(e.Tenant, endpointID, e.ID)
+	return job
+}
+
+// maxJobID is the longest id of a job on the wire.
+const maxJobID = 200
+
+// deliveryName tells deliveries apart, whoever had the endpoint's id: neither that nor an event's has a dot.
+func deliveryName(tenant, endpointID, eventID string) string {
+	name := endpointID + ":" + eventID
+	if tenant != "" && tenant != DefaultTenant {
+		name += "." + tenant
+	}
+	return name
+}
+
+// DeliveryID is the id of the job that delivers a tenant's event to an endpoint: "endpoint:event" for the default tenant, "endpoint:event.tenant"
+// for others. Where that is too long for a job, it is "endpoint:" and a hash.
+func DeliveryID(tenant, endpointID, eventID string) string {
+	id := deliveryName(tenant, endpointID, eventID)
+	if len(id) <= maxJobID {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return endpointID + ":" + hex.EncodeToString(sum[:])
+}
