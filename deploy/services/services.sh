@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The servers that the tests talk to: RabbitMQ, PostgreSQL and an SQS server; and the programs of those that tests start themselves.
+# The servers that the tests talk to: RabbitMQ, PostgreSQL and an SQS server; the programs of those that tests start themselves; and the
+# interpreters of the receivers that tests run.
 #
 #   services.sh start   uses what already listens and starts the rest: by docker compose where a Docker engine runs, else from
 #                       Debian's packages and npm, which it installs if it is root. What it starts goes on running. It also sees to the
-#                       programs of PostgreSQL and PgBouncer, of which tests start instances of their own.
+#                       programs of PostgreSQL and PgBouncer, of which tests start instances of their own, and to Python and Node.js.
 #   services.sh stop    ends what start started, and nothing else.
 #
 # A service whose variable is set (CAISSON_TEST_AMQP_URL, CAISSON_TEST_SQS_ENDPOINT, CAISSON_TEST_POSTGRES_URL) is left to its
@@ -11,7 +12,7 @@
 set -euo pipefail
 
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-for part in lib compose rabbitmq postgres sqs; do
+for part in lib compose rabbitmq postgres sqs interpreters; do
 	# shellcheck source=/dev/null
 	. "$HERE/$part.sh"
 done
@@ -44,6 +45,7 @@ start() {
 	ensure postgres PostgreSQL CAISSON_TEST_POSTGRES_URL "$POSTGRES_PORT" || status=1
 	ensure sqs SQS CAISSON_TEST_SQS_ENDPOINT "$SQS_PORT" || status=1
 	postgres_programs || status=1
+	interpreters || status=1
 	return "$status"
 }
 

@@ -14,7 +14,22 @@ func (s *Server) handler() http.Handler {
 	if s.cfg.Metrics != nil {
 		mux.Handle("/metrics", s.authenticated(s.cfg.Metrics))
 	}
-	return hardened(readOnly(mux))
+	pages := http.NewServeMux()
+	pages.Handle("/", readOnly(mux))
+	if s.cfg.API != nil {
+		pages.Handle("/v1/", s.api())
+	}
+	return hardened(pages)
+}
+
+// api lets those with credentials at the API. Unlike the pages it can change things.
+func (s *Server) api() http.Handler {
+	if s.cfg.User == "" {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			Problem(w, http.StatusForbidden, "no-credentials", "there is no API without credentials, on the loopback neither: set admin.user and admin.password")
+		})
+	}
+	return s.authenticatedOr(s.cfg.API, func(w http.ResponseWriter) { Problem(w, http.StatusUnauthorized, "unauthorized", needCredentials) })
 }
 
 // healthz says that the process runs. It asks nobody.
@@ -47,6 +62,13 @@ func hardened(next http.Handler) http.Handler {
 
 // authenticated asks for the credentials if there are any.
 func (s *Server) authenticated(next http.Handler) http.Handler {
+	return s.authenticatedOr(next, func(w http.ResponseWriter) { http.Error(w, needCredentials, http.StatusUnauthorized) })
+}
+
+const needCredentials = "user and password are required"
+
+// authenticatedOr does, and lets refuse answer those who give none, or others.
+func (s *Server) authenticatedOr(next http.Handler, refuse func(http.ResponseWriter)) http.Handler {
 	if s.cfg.User == "" {
 		return next
 	}
@@ -58,7 +80,7 @@ func (s *Server) authenticated(next http.Handler) http.Handler {
 		same := subtle.ConstantTimeCompare(gotUser[:], wantUser[:]) & subtle.ConstantTimeCompare(gotPassword[:], wantPassword[:])
 		if !given || same != 1 {
 			w.Header().Set("WWW-Authenticate", `Basic realm="caisson", charset="UTF-8"`)
-			http.Error(w, "user and password are required", http.StatusUnauthorized)
+			refuse(w)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -71,12 +71,16 @@ func run(ctx context.Context, c Check, limit time.Duration) (result checkResult)
 }
 
 func writeJSON(w http.ResponseWriter, status int, body any) {
+	write(w, status, "application/json", body)
+}
+
+func write(w http.ResponseWriter, status int, contentType string, body any) {
 	text, err := json.MarshalIndent(body, "", "  ")
 	if err != nil {
 		http.Error(w, "cannot encode the answer", http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // a client that left gets no answer
 }

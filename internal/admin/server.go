@@ -23,6 +23,9 @@ type Config struct {
 	CheckTimeout time.Duration
 	// Metrics answers /metrics. Nil means that there is no such page.
 	Metrics http.Handler
+	// API answers everything under /v1/, changes included, for whoever has the credentials. Without credentials there is none, on the loopback
+	// neither: every program on this machine, and every page in a browser on it, could use it. Nil means that there is none.
+	API http.Handler
 	// StopTimeout is how long Run waits for requests under way when its context ends. Zero means 3 s.
 	StopTimeout time.Duration
 }

@@ -97,3 +97,14 @@ func OrDash(text string) string {
 	}
 	return text
 }
+
+// Count says how many of what noun names there are: 1 job, 2 jobs, 3 queries.
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

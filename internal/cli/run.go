@@ -63,8 +63,27 @@ func prepare(root *cobra.Command) {
 		if errors.As(err, &unknown) {
 			hint = nearestFlag(cmd, unknown.GetSpecifiedName())
 		}
-		return Refuse("%w%s (see %s --help)", err, hint, cmd.CommandPath())
+		return Refuse("%w%s (see %s --help)", readable(err), hint, cmd.CommandPath())
 	})
+}
+
+// readable says what a flag takes where Go's own words would be shown.
+func readable(err error) error {
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &value) || !errors.As(err, &number) {
+		return err
+	}
+	takes := "a number"
+	switch flag := value.GetFlag(); {
+	case errors.Is(number, strconv.ErrRange):
+		takes = "a smaller number"
+	case flag.Value.Type() == "bool":
+		takes = "true or false"
+	case strings.HasPrefix(flag.Value.Type(), "int"):
+		takes = "a whole number"
+	}
+	return fmt.Errorf("--%s %q: give %s", value.GetFlag().Name, value.GetValue(), takes)
 }
 
 // report prints err as the command prints. asJSON comes from the arguments as they are: parsing may have failed before it came to --json.

@@ -76,6 +76,8 @@ func TestBackendsRefused(t *testing.T) {
 		{"broker: sqs\nqueues: [a-dlq]", `"a-dlq" is no queue name here: names that end in -dlq are those of dead-letter queues in SQS, which are written "a.dlq"`},
 		{"broker: rabbitmq\nrabbitmq: {prefix: ''}", "rabbitmq.prefix: \"\" is no prefix"},
 		{"broker: rabbitmq\nrabbitmq: {management: 'h:15672'}", "rabbitmq.management: is no http or https URL"},
+		{"queues: [{name: a, priority: 3}]", "a has priority 3: it must lie between 0"},
+		{"queues: [{name: a, priority: high}]", `priority: "high" is not a whole number`},
 		{"queues: [{name: a, on_dead: block}]", "a: on_dead belongs to FIFO queues"},
 		{"broker: rabbitmq\nqueues: [{name: a.fifo, on_dead: block}]", "a.fifo: on_dead belongs to FIFO queues"},
 		{"broker: sqs\nqueues: [{name: a.fifo, on_dead: stop}]", `a.fifo: on_dead "stop" is neither continue nor block`},

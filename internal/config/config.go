@@ -16,7 +16,7 @@ type Config struct {
 	Store        string          `key:"store" default:"auto" enum:"auto,none,sqlite,postgres" doc:"Where claims and attempts are kept, and dead letters with them. auto: postgres where postgres.url is set, else in the embedded queue's own file, or nowhere (none) with a networked broker. Without a store no kind has idempotency keys and no job is held. postgres serves any number of hosts."`
 	Postgres     Postgres        `key:"postgres"`
 	SQLite       SQLite          `key:"sqlite"`
-	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight, default_kind, on_dead (FIFO queues: block keeps the rest of a group waiting behind a dead job, continue goes on) and unwrap_sns (sqs: messages are SNS notifications around the real one). A queue with weight 3 gets three times the slots of one with weight 1. With sqs, names that end in .fifo are FIFO queues."`
+	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight, priority (0 to 2; under overload jobs of a higher number are put back first), default_kind, on_dead (FIFO queues: block keeps the rest of a group waiting behind a dead job, continue goes on) and unwrap_sns (sqs: messages are SNS notifications around the real one). A queue with weight 3 gets three times the slots of one with weight 1. With sqs, names that end in .fifo are FIFO queues."`
 	Concurrency  int             `key:"concurrency" default:"20" min:"1" max:"100000" doc:"Slots: how many jobs run at once."`
 	Lease        time.Duration   `key:"lease" default:"30s" min:"1s" max:"12h" doc:"How long a received job stays exclusive between two heartbeats. A crashed worker's jobs come back after it."`
 	Heartbeat    time.Duration   `key:"heartbeat" min:"10ms" doc:"How often leases and claims are extended. Unset: a third of the lease. It must be below half of it."`
@@ -46,6 +46,8 @@ type Queue struct {
 	Name string `json:"name"`
 	// Weight is the queue's share of slots among all weights; 1 if the configuration names none.
 	Weight int `json:"weight"`
+	// Priority is who is put back first under overload: 0 comes first.
+	Priority int `json:"priority,omitempty"`
 	// DefaultKind is the kind of messages without an envelope. Empty means that such messages are undecodable.
 	DefaultKind string `json:"default_kind,omitempty"`
 	// OnDead is what becomes of a FIFO group behind a job that died: OnDeadContinue or OnDeadBlock. Empty means continue.
@@ -68,19 +70,21 @@ type Stop struct {
 
 // Kind configures one kind of job. Zero fields leave what the code registered.
 type Kind struct {
-	Timeout     time.Duration   `key:"timeout" min:"1ms" doc:"The longest that one attempt may run."`
-	MaxAttempts int             `key:"max_attempts" min:"1" max:"1000" doc:"Attempts in all, the first included."`
-	Backoff     schedule.Policy `key:"backoff" doc:"Delay between attempts: exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue, webhook."`
-	Bulkhead    Bulkhead        `key:"bulkhead"`
-	Idempotency string          `key:"idempotency" enum:"key,none" doc:"key: at most one completed run per key. none: no claim is taken."`
-	MaxAge      time.Duration   `key:"max_age" min:"1s" doc:"Age past which a job is dead-lettered as expired. Not above idempotency.retention."`
-	Destination string          `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
+	Timeout      time.Duration   `key:"timeout" min:"1ms" doc:"The longest that one attempt may run."`
+	TimeoutFloor time.Duration   `key:"timeout_floor" min:"1ms" doc:"Lets the timeout follow how long attempts take: twice their 99th percentile, between this and timeout. Unset: it stays."`
+	MaxAttempts  int             `key:"max_attempts" min:"1" max:"1000" doc:"Attempts in all, the first included."`
+	Backoff      schedule.Policy `key:"backoff" doc:"Delay between attempts: exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue, webhook."`
+	Bulkhead     Bulkhead        `key:"bulkhead"`
+	Idempotency  string          `key:"idempotency" enum:"key,none" doc:"key: at most one completed run per key. none: no claim is taken."`
+	MaxAge       time.Duration   `key:"max_age" min:"1s" doc:"Age past which a job is dead-lettered as expired. Not above idempotency.retention."`
+	Destination  string          `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
 }
 
 // Bulkhead bounds one kind.
 type Bulkhead struct {
-	Size    int `key:"size" min:"1" doc:"How many jobs of the kind run at once. The sum over all kinds must not exceed concurrency."`
-	Waiting int `key:"waiting" min:"0" doc:"How many more may wait for a place with their lease kept alive."`
+	Size        int `key:"size" min:"1" doc:"How many jobs of the kind run at once. The sum over all kinds must not exceed concurrency."`
+	Waiting     int `key:"waiting" min:"0" doc:"How many more may wait for a place with their lease kept alive."`
+	AdaptiveMin int `key:"adaptive_min" min:"1" doc:"Lets the size find itself between this and size, as destinations do."`
 }
 
 // Hold says when the jobs of a sick destination leave the queue.
@@ -104,8 +108,8 @@ type Idempotency struct {
 
 // Admin configures the admin server.
 type Admin struct {
-	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz and /metrics listen; off for nowhere, in a file with quotes around it. An address beyond the loopback needs admin.user and admin.password."`
-	User     string `key:"user" doc:"User name for basic authentication."`
+	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz, /metrics and the API of webhooks listen; off for nowhere, in a file with quotes around it. An address beyond the loopback needs admin.user and admin.password."`
+	User     string `key:"user" doc:"User name for basic authentication. Without it there is no API under /v1/, on the loopback neither: any program on this host, and any page in a browser on it, could use it."`
 	Password Secret `key:"password" doc:"Its password."`
 }
 

@@ -89,12 +89,13 @@ func TestDefaults(t *testing.T) {
 		Postgres: Postgres{Schema: "caisson", ConnectTimeout: 5 * time.Second, StatementTimeout: 30 * time.Second},
 		Store:    "auto", SQLite: SQLite{Path: "./caisson.db"}, Queues: []Queue{{Name: "default", Weight: 1}},
 		Concurrency: 20, Lease: 30 * time.Second, Heartbeat: 10 * time.Second, Stop: Stop{Grace: 20 * time.Second, Hard: 5 * time.Second},
-		Destinations: Destinations{Default: Destination{Breaker: breaker, Burst: 1, Budget: Budget{Form: "finagle", Percent: 10, Floor: 3}}},
+		Destinations: Destinations{SlowLane: SlowLane{SharePercent: 25, Over: time.Second}, Default: Destination{Breaker: breaker, Burst: 1, Budget: Budget{Form: "finagle", Percent: 10, Floor: 3}}},
 		Hold:         Hold{After: 15 * time.Minute, Backlog: 100}, DLQ: DLQ{Backend: "auto", Retention: 14 * 24 * time.Hour, Mirror: "none", Sweep: time.Minute},
 		Idempotency: Idempotency{Retention: 48 * time.Hour}, Admin: Admin{Addr: "127.0.0.1:9464"}, Log: Log{Level: "info", Format: "text"},
 		Webhook: Webhook{
 			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Schedule: schedule.Webhook},
 			Breaker: webhookBreaker, Ports: []int{80, 443, 8443},
+			Registry: "auto", EventRetention: 72 * time.Hour, AttemptLog: 72 * time.Hour, MaxEvent: 1 << 20,
 		},
 	}
 	for _, file := range []string{"", "# nothing\n", "admin:\nkinds:\n", "---\n"} {
@@ -107,7 +108,7 @@ func TestDefaults(t *testing.T) {
 const whole = `
 queues:
   - high=3
-  - {name: low, default_kind: report.run}
+  - {name: low, default_kind: report.run, priority: 2}
 concurrency: 40
 lease: 1m
 kinds:
@@ -141,11 +142,11 @@ admin: {user: ops, password: hunter2secret}
 func TestWholeFile(t *testing.T) {
 	t.Parallel()
 	c := mustLoad(t, whole, nil, nil)
-	if diff := cmp.Diff([]Queue{{Name: "high", Weight: 3}, {Name: "low", Weight: 1, DefaultKind: "report.run"}}, c.Queues); diff != "" {
+	if diff := cmp.Diff([]Queue{{Name: "high", Weight: 3}, {Name: "low", Weight: 1, Priority: 2, DefaultKind: "report.run"}}, c.Queues); diff != "" {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}
 	k := c.Kinds["email.Send"]
-	if k.Backoff.String() != "fixed(30s, 2m, 10m, none)" || k.Timeout != 10*time.Second || k.MaxAge != 24*time.Hour || k.Bulkhead != (Bulkhead{8, 4}) {
+	if k.Backoff.String() != "fixed(30s, 2m, 10m, none)" || k.Timeout != 10*time.Second || k.MaxAge != 24*time.Hour || k.Bulkhead != (Bulkhead{Size: 8, Waiting: 4}) {
 		t.Errorf("kind %+v", k)
 	}
 	d := c.Destinations.For("sendgrid")

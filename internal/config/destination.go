@@ -4,6 +4,7 @@ import "time"
 
 // Destinations configures what is called. [Load] completes each override from the default.
 type Destinations struct {
+	SlowLane  SlowLane               `key:"slow_lane"`
 	Default   Destination            `key:"default"`
 	Overrides map[string]Destination `key:"overrides" inherit:"destinations.default" doc:"Settings of one destination. What is unset is taken from destinations.default."`
 }
@@ -16,13 +17,23 @@ func (d Destinations) For(name string) Destination {
 	return d.Default
 }
 
+// SlowLane bounds what slow destinations hold together.
+type SlowLane struct {
+	SharePercent int           `key:"share_percent" default:"25" min:"0" max:"100" doc:"Share of the slots (concurrency) that calls to slow destinations may hold together, at least one; ones that have never answered may hold as many again. For destinations with in_slow_lane, and every webhook endpoint. A worker that delivers webhooks wants concurrency: 512. 0: none is slow."`
+	Over         time.Duration `key:"over" default:"1s" min:"10ms" max:"10m" doc:"A destination is slow while its moving latency, or the age of a call in flight, is above this."`
+}
+
 // Destination configures breaker and limits of one destination.
 type Destination struct {
-	Breaker     Breaker `key:"breaker"`
-	Concurrency int     `key:"concurrency" default:"0" min:"0" max:"1000000" doc:"Calls at once from one worker. 0: no limit of its own."`
-	Rate        float64 `key:"rate" default:"0" min:"0" max:"1e9" doc:"Calls per second from one worker. 0: no limit."`
-	Burst       int     `key:"burst" default:"1" min:"1" doc:"Calls that may come at once where a rate is set."`
-	Budget      Budget  `key:"budget"`
+	Breaker      Breaker       `key:"breaker"`
+	Concurrency  int           `key:"concurrency" default:"0" min:"0" max:"1000000" doc:"Calls at once from one worker. 0: no limit of its own."`
+	AdaptiveMin  int           `key:"adaptive_min" default:"0" min:"0" max:"1000000" doc:"Lets concurrency find itself between this and what is set: a tenth less after failed, slow or throttled calls, one more after a round of successes. 0: it stays."`
+	TimeoutFloor time.Duration `key:"timeout_floor" default:"0s" min:"0s" max:"1h" doc:"Lets the timeout of one attempt follow how long calls to the destination take: twice their 99th percentile, between this and the kind's timeout. 0s: only the kind's holds."`
+	Rate         float64       `key:"rate" default:"0" min:"0" max:"1e9" doc:"Calls per second from one worker. 0: no limit."`
+	Burst        int           `key:"burst" default:"1" min:"1" doc:"Calls that may come at once where a rate is set."`
+	Shared       bool          `key:"shared" default:"false" doc:"Workers that share a store tell each other of it: while the breaker of one is open the others wait too, and rate is for all of them together. It takes some seconds, and where the store is away each worker is on its own."`
+	InSlowLane   bool          `key:"in_slow_lane" default:"false" doc:"Its calls count in destinations.slow_lane while it is slow. For what hangs without warning and should not, such as somebody else's endpoints; not for what is slow by nature."`
+	Budget       Budget        `key:"budget"`
 }
 
 // Breaker configures a circuit breaker.

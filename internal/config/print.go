@@ -131,6 +131,9 @@ func showList[T any](items []T, one func(T) string) string {
 
 func showQueue(q Queue) string {
 	s := fmt.Sprintf("{name: %s, weight: %d", quote(q.Name), q.Weight)
+	if q.Priority != 0 {
+		s += fmt.Sprintf(", priority: %d", q.Priority)
+	}
 	if q.DefaultKind != "" {
 		s += ", default_kind: " + quote(q.DefaultKind)
 	}

@@ -83,3 +83,16 @@ func (v *validator) queue(q Queue) {
 		v.problem("queues", "%s: on_dead block needs dead letters in a store, where it is seen when one was replayed or purged: set dlq.backend to store", q.Name)
 	}
 }
+
+// DefaultQueue is the queue of jobs that name none.
+const DefaultQueue = "default"
+
+// UsualQueue is where a job goes that names no queue: not where nobody works, if there is a choice.
+func (c *Config) UsualQueue() string {
+	for _, q := range c.Queues {
+		if q.Name == DefaultQueue {
+			return q.Name
+		}
+	}
+	return c.Queues[0].Name
+}

@@ -19,6 +19,9 @@ const Off = "off"
 // MaxWeight is the largest weight of a queue.
 const MaxWeight = 1000
 
+// MaxPriority is the priority of the queues that are put back first.
+const MaxPriority = 2
+
 // validator collects what no single value shows.
 type validator struct {
 	c        *Config
@@ -49,6 +52,7 @@ func (c *Config) validate() ([]Warning, []Problem) {
 	v.breaker("webhook.breaker", c.Webhook.Breaker)
 	v.admin()
 	v.webhook()
+	v.registry()
 	return v.warnings, v.problems
 }
 
@@ -84,6 +88,9 @@ func (v *validator) queues() {
 		}
 		seen[q.Name] = true
 		v.queue(q)
+		if q.Priority < 0 || q.Priority > MaxPriority {
+			v.problem("queues", "%s has priority %d: it must lie between 0, which comes first, and %d", q.Name, q.Priority, MaxPriority)
+		}
 		if q.Weight < 1 || q.Weight > MaxWeight {
 			v.problem("queues", "%s has weight %d: it must lie between 1 and %d", q.Name, q.Weight, MaxWeight)
 		}

@@ -42,13 +42,17 @@ func (q *Queue) set(key string, value *yaml.Node) (err error) {
 		if q.Weight, err = strconv.Atoi(value.Value); err != nil { // YAML itself would take 1.5 for 1
 			return fmt.Errorf("weight: %q is not a whole number", value.Value)
 		}
+	case "priority":
+		if q.Priority, err = strconv.Atoi(value.Value); err != nil {
+			return fmt.Errorf("priority: %q is not a whole number", value.Value)
+		}
 	case "unwrap_sns":
 		if value.Tag != "!!bool" || value.Value != "true" && value.Value != "false" {
 			return fmt.Errorf("unwrap_sns: %q is neither true nor false", value.Value)
 		}
 		q.UnwrapSNS = value.Value == "true"
 	default:
-		return fmt.Errorf("%q is unknown: %s", key, didYouMean(key, []string{"name", "weight", "default_kind", "on_dead", "unwrap_sns"}))
+		return fmt.Errorf("%q is unknown: %s", key, didYouMean(key, []string{"name", "weight", "priority", "default_kind", "on_dead", "unwrap_sns"}))
 	}
 	return nil
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/caisson-go/caisson/internal/pgdb"
 	"github.com/caisson-go/caisson/migrations"
 	"github.com/caisson-go/caisson/queue/outbox"
+	endpointpg "github.com/caisson-go/caisson/webhook/endpoints/postgres"
+	journalpg "github.com/caisson-go/caisson/webhook/journal/postgres"
 )
 
 // Postgres is the database of the store postgres.
@@ -225,6 +227,11 @@ func (s *Stack) onPostgres(cfg *config.Config, db *Postgres) error {
 		}
 		s.DeadLetters, s.Letters = letters, letters
 	}
+	events, err := journalpg.New(db.Pool, journalpg.Config{Schema: db.Schema})
+	if err != nil {
+		return err
+	}
+	s.Endpoints, s.Journal, s.Lines = endpointpg.New(db.Pool, db.Schema), events, events
 	s.Board = fleetpg.New(db.Pool, db.Schema)
 	return nil
 }

@@ -14,6 +14,9 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/journal"
 )
 
 // Stack is an open broker with the stores beside it. It is safe for concurrent use.
@@ -33,6 +36,12 @@ type Stack struct {
 	Sweeper *brokerdlq.Queues
 	// BrokerDLQ is the broker's own dead-letter queues; nil where dead letters live in a store.
 	BrokerDLQ *brokerdlq.Queues
+
+	// Endpoints keeps the registry of webhook endpoints, Journal their events and attempts, and Lines what waits for those that ask for order.
+	// All are nil without a store.
+	Endpoints endpoints.Store
+	Journal   journal.Store
+	Lines     webhook.Lines
 
 	// Board is where workers tell each other and the tools how they are; nil where they share nothing but the broker.
 	Board fleet.Board
@@ -97,15 +106,37 @@ func OpenSoon(ctx context.Context, cfg *config.Config, mode Mode) (*Stack, error
 	return openWithin(ctx, cfg, mode, patience)
 }
 
+// OpenStoreSoon is OpenSoon without the broker, which may be away, or have no file yet: Broker is nil then. Where queue and store are one file it
+// opens both.
+func OpenStoreSoon(ctx context.Context, cfg *config.Config, mode Mode) (*Stack, error) {
+	if !cfg.Networked() && cfg.ClaimStore() != config.StorePostgres {
+		return OpenSoon(ctx, cfg, mode)
+	}
+	return soon(ctx, cfg, patience, func(ctx context.Context) (*Stack, error) {
+		s := &Stack{}
+		if err := s.keepBeside(ctx, cfg, mode, slog.New(slog.DiscardHandler)); err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return s, nil
+	})
+}
+
 func openWithin(ctx context.Context, cfg *config.Config, mode Mode, patience time.Duration) (*Stack, error) {
-	soon, cancel := context.WithTimeout(ctx, patience)
+	return soon(ctx, cfg, patience, func(ctx context.Context) (*Stack, error) {
+		return Open(ctx, cfg, mode, slog.New(slog.DiscardHandler))
+	})
+}
+
+// soon opens what open does, and gives up after patience.
+func soon(ctx context.Context, cfg *config.Config, patience time.Duration, open func(context.Context) (*Stack, error)) (*Stack, error) {
+	within, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := Open(soon, cfg, mode, slog.New(slog.DiscardHandler))
+	s, err := open(within)
 	var away *awayError
 	if errors.As(err, &away) && ctx.Err() == nil {
 		return nil, fmt.Errorf("postgres at %s did not answer within %s: %w", away.at, patience, away.err)
 	}
-	if err != nil && soon.Err() != nil && ctx.Err() == nil {
+	if err != nil && within.Err() != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%s at %s did not answer within %s: %w", cfg.Broker, Address(cfg), patience, err)
 	}
 	return s, err

@@ -15,6 +15,8 @@ import (
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
+	endpointsqlite "github.com/caisson-go/caisson/webhook/endpoints/sqlite"
+	journalsqlite "github.com/caisson-go/caisson/webhook/journal/sqlite"
 )
 
 // keep puts claims and dead letters into file, as far as cfg wants them there, and the fleet's board.
@@ -33,6 +35,15 @@ func (s *Stack) keep(ctx context.Context, cfg *config.Config, file *sqlitefile.F
 		}
 		s.DeadLetters, s.Letters = letters, letters
 	}
+	registry, err := endpointsqlite.New(ctx, file)
+	if err != nil {
+		return err
+	}
+	events, err := journalsqlite.New(ctx, file)
+	if err != nil {
+		return err
+	}
+	s.Endpoints, s.Journal, s.Lines = registry, events, events
 	board, err := fleetsqlite.New(ctx, file)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/endpointcmd"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -59,7 +60,7 @@ Without any configuration the queue is the file ./caisson.db, and jobs come from
 Settings come from defaults, the file (--config or CAISSON_CONFIG), CAISSON_* variables and flags, each stronger than the one before.
 
 ` + cli.ExitCodes,
-	}, p.runCommand(), p.enqueueCommand(), p.queuesCommand(), p.explainCommand(), p.migrateCommand(), p.relayCommand(), p.outboxCommand(), p.configCommand(), p.versionCommand())
+	}, append(endpointcmd.Commands(p.name, &p.settings, p.io), p.runCommand(), p.enqueueCommand(), p.queuesCommand(), p.explainCommand(), p.migrateCommand(), p.relayCommand(), p.outboxCommand(), p.configCommand(), p.versionCommand())...)
 	p.settings.Register(root)
 	return root
 }

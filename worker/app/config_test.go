@@ -59,7 +59,7 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 		},
 		"bad port": {
 			"webhook:\n  ports: [443]\n  endpoints:\n    shop:\n      url: https://example.com:8443/hook\n      secrets: [whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=]",
-			"webhook.endpoints.shop.url: port 8443",
+			"port 8443 is not allowed; allowed are [443] (webhook.ports)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -75,7 +75,7 @@ func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) err
 		return err
 	}
 	if !cmd.Flags().Changed("queue") {
-		f.queue = usualQueue(cfg)
+		f.queue = cfg.UsualQueue()
 	}
 	job, err := f.job(args[0], time.Now())
 	if err != nil {
@@ -111,16 +111,6 @@ func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) err
 	}
 	defer func() { _ = s.Close() }() // nothing is buffered: each result was confirmed
 	return p.publish(cmd.Context(), s, job.Queue, batch, f.lines || f.count > 0)
-}
-
-// usualQueue is where a job goes that names no queue: not where nobody works, if there is a choice.
-func usualQueue(cfg *config.Config) string {
-	for _, q := range cfg.Queues {
-		if q.Name == worker.DefaultQueue {
-			return q.Name
-		}
-	}
-	return cfg.Queues[0].Name
 }
 
 // publish creates the queue if it is missing and puts the jobs in it.

@@ -24,10 +24,11 @@ const (
 	explainLetters = 100
 )
 
-// evidence is all that is known of a text that may be a job's id or key.
+// evidence is all that is known of texts that may be jobs' ids or keys.
 type evidence struct {
-	text   string
-	broker string
+	texts   []string
+	broker  string
+	program string // as its commands are called
 	// finds says that the broker can tell where a message is, and complete that it looked at all of them.
 	finds, complete bool
 	places          []queue.Place
@@ -43,22 +44,26 @@ type evidence struct {
 	hasLetters bool
 	hasBoard   bool
 	reports    []fleet.Report
+	targets    map[string]*target // the endpoints of deliveries, by id
+	event      *published         // if the texts are its deliveries
 	notes      []string
 }
 
-// gather looks for text, and then for the jobs and keys that this turned up.
-func gather(ctx context.Context, s *stack.Stack, broker, text string) (*evidence, error) {
-	ev := &evidence{text: text, broker: broker, complete: true}
-	if err := ev.findLetter(ctx, s.Letters, text); err != nil {
-		return nil, err
-	}
-	if err := ev.findLetters(ctx, s.Letters, ev.text); err != nil { // a job that is held, or of an unkeyed kind, has left nothing else
-		return nil, err
+// gather looks for texts, and then for the jobs and keys that this turned up.
+func gather(ctx context.Context, s *stack.Stack, broker string, texts ...string) (*evidence, error) {
+	ev := &evidence{texts: slices.Clone(texts), broker: broker, complete: true}
+	for i := range ev.texts {
+		if err := ev.findLetter(ctx, s.Letters, &ev.texts[i]); err != nil {
+			return nil, err
+		}
+		if err := ev.findLetters(ctx, s.Letters, ev.texts[i]); err != nil { // a job that is held, or of an unkeyed kind, has left nothing else
+			return nil, err
+		}
 	}
 	asked := map[string]bool{}
 	for range 2 {
 		var names []string
-		for _, n := range append([]string{ev.text}, ev.names()...) {
+		for _, n := range append(slices.Clone(ev.texts), ev.names()...) {
 			if !asked[n] && len(asked) < explainNames {
 				asked[n] = true
 				names = append(names, n)
@@ -132,20 +137,20 @@ func (ev *evidence) findRecords(ctx context.Context, store idempotency.Store, na
 	return nil
 }
 
-// findLetter takes the job of the dead letter that text is the id of for the one that is asked for.
-func (ev *evidence) findLetter(ctx context.Context, store dlq.Store, text string) error {
+// findLetter puts the job of a dead letter in place of a text that is its id.
+func (ev *evidence) findLetter(ctx context.Context, store dlq.Store, text *string) error {
 	if store == nil {
 		return nil
 	}
 	ev.hasLetters = true
-	e, err := store.Get(ctx, text)
+	e, err := store.Get(ctx, *text)
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		return nil
 	case err != nil:
 		return fmt.Errorf("look into the dead letters: %w", err)
 	}
-	ev.text = e.Job
+	*text = e.Job
 	return nil
 }
 
@@ -221,7 +226,7 @@ func (ev *evidence) names() []string {
 	return names
 }
 
-// jobs are those whose id or key is the text, in the order in which they were found.
+// jobs are those whose id or key is one of the texts, in the order in which they were found.
 func (ev *evidence) jobs() []string {
 	var jobs []string
 	add := func(job string) {
@@ -233,17 +238,19 @@ func (ev *evidence) jobs() []string {
 		add(e.Job)
 	}
 	for _, r := range ev.records {
-		if r.Job == ev.text || r.Key.Value == ev.text {
+		if ev.asks(r.Job) || ev.asks(r.Key.Value) {
 			add(r.Job)
 		}
 	}
 	for _, p := range ev.places {
-		if id := jobOf(p); id == ev.text || p.Envelope.Key == ev.text {
+		if id := jobOf(p); ev.asks(id) || ev.asks(p.Envelope.Key) {
 			add(id)
 		}
 	}
 	return jobs
 }
+
+func (ev *evidence) asks(name string) bool { return slices.Contains(ev.texts, name) }
 
 // jobOf is the job that a message is: one without an envelope is called by its place, as workers do.
 func jobOf(p queue.Place) string { return cmp.Or(p.Envelope.ID, p.Queue+":"+p.ID) }

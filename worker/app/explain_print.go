@@ -31,9 +31,11 @@ type jobView struct {
 	Runs    []runView     `json:"runs,omitempty"`
 	Message []messageView `json:"messages,omitempty"`
 	// Breaker is how the fleet sees the destination.
-	Breaker *fleet.View  `json:"breaker,omitempty"`
-	Pool    *poolView    `json:"pool,omitempty"`
-	Letters []letterView `json:"dead_letters,omitempty"`
+	Breaker *fleet.View `json:"breaker,omitempty"`
+	// Endpoint is where a webhook delivery goes.
+	Endpoint *target      `json:"endpoint,omitempty"`
+	Pool     *poolView    `json:"pool,omitempty"`
+	Letters  []letterView `json:"dead_letters,omitempty"`
 
 	keyAssumed bool
 }
@@ -89,7 +91,7 @@ type replayView struct {
 // view makes the view of a job.
 func (ev *evidence) view(s *subject) jobView {
 	d := ev.stand(s)
-	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
+	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), Endpoint: ev.targetOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
 	if k, ok := ev.kindOf(s); ok {
 		v.MaxAttempts = k.MaxAttempts
 	}
@@ -153,13 +155,17 @@ func (v jobView) rank() int {
 // print writes the one job with its facts, or a list of several.
 func (e explanation) print(w io.Writer) error {
 	var b strings.Builder
+	if e.Event != nil {
+		e.Event.print(&b)
+	}
 	for _, v := range e.Jobs {
 		fmt.Fprintf(&b, "job %s %s.\n", cli.OneLine(v.Job), cli.OneLine(v.Why))
 	}
-	if len(e.Jobs) == 1 {
+	switch {
+	case len(e.Jobs) == 1:
 		b.WriteString("\n")
 		e.Jobs[0].facts(&b)
-	} else {
+	case e.Event == nil:
 		fmt.Fprintf(&b, "\n%d jobs match %s: name one by its id for what is known of it\n", len(e.Jobs), cli.OneLine(e.Query))
 	}
 	for _, n := range e.Notes {
@@ -209,7 +215,14 @@ func (v jobView) facts(b *strings.Builder) {
 		}
 	}
 	if v.Destination != "" {
-		line("destination", "%s%s", v.Destination, describeBreaker(v.Breaker))
+		text := v.Destination
+		if v.Breaker != nil && v.Breaker.Workers > 0 {
+			text += ": " + cli.Breaker(*v.Breaker)
+		}
+		line("destination", "%s", text)
+	}
+	if t := v.Endpoint; t != nil {
+		line("endpoint", "%s", t)
 	}
 	if p := v.Pool; p != nil {
 		line("pool", "%s: %d of %d places taken at %s, %d waiting", p.Name, p.InUse, p.Size, count(p.Workers, "worker"), p.Waiting)
@@ -248,27 +261,4 @@ func (c claimView) describe() string {
 		return fmt.Sprintf("of %s at %s; ran out at %s", of, c.Owner, cli.Time(c.Until))
 	}
 	return fmt.Sprintf("held by %s at %s until %s", of, c.Owner, cli.Time(c.Until))
-}
-
-// describeBreaker says how the fleet sees a destination.
-func describeBreaker(v *fleet.View) string {
-	switch {
-	case v == nil, v.Workers == 0:
-		return ""
-	case v.Worst == nil && v.Unknown > 0:
-		return fmt.Sprintf(": not known at %d of %s, which have more to tell than fits", v.Unknown, count(v.Workers, "worker"))
-	case v.Worst == nil:
-		return ": breaker closed at " + count(v.Workers, "worker")
-	}
-	text := fmt.Sprintf(": breaker %s, refused at %d of %s", strings.ReplaceAll(v.Worst.State, "_", "-"), v.Refusing, count(v.Workers, "worker"))
-	if v.Worst.Override != "" {
-		text += ", " + strings.ReplaceAll(v.Worst.Override, "_", " ")
-	}
-	if !v.Since.IsZero() {
-		text += ", not closed since " + cli.Time(v.Since)
-	}
-	if !v.Next.IsZero() {
-		text += ", next try at " + cli.Time(v.Next)
-	}
-	return fmt.Sprintf("%s, about %s put back for it", text, count(v.Waiting, "job"))
 }

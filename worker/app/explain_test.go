@@ -29,7 +29,11 @@ import (
 // explained is what the tests read of explain's JSON.
 type explained struct {
 	Workers *int
-	Jobs    []struct {
+	Event   struct {
+		ID         string
+		Deliveries int
+	}
+	Jobs []struct {
 		Job, Kind, State, Why string
 		Run                   int
 		MaxAttempts           int       `json:"max_attempts"`

@@ -56,8 +56,10 @@ func noWaiting(cfg *config.Config, kind string) bool {
 // overrideKind puts what k sets over what the code registered.
 func overrideKind(c *worker.KindConfig, k config.Kind, noWaiting bool) {
 	replace(&c.Timeout, k.Timeout)
+	replace(&c.AdaptiveTimeout.Floor, k.TimeoutFloor)
 	replace(&c.MaxAttempts, k.MaxAttempts)
 	replace(&c.Bulkhead, k.Bulkhead.Size)
+	replace(&c.Adaptive.Min, k.Bulkhead.AdaptiveMin)
 	replace(&c.Waiting, k.Bulkhead.Waiting)
 	replace(&c.MaxAge, k.MaxAge)
 	replace(&c.Destination, k.Destination)

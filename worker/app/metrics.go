@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/webhooks"
 	"github.com/caisson-go/caisson/worker/prom"
 )
 
@@ -19,10 +20,11 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 	sweeps   *prometheus.CounterVec
+	webhooks *webhooks.Metrics
 }
 
 func newMetrics() *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), sweeps: newSweeps()}
+	m := &metrics{registry: prometheus.NewRegistry(), sweeps: newSweeps(), webhooks: webhooks.NewMetrics()}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -89,12 +90,15 @@ func TestMigrate(t *testing.T) {
 		len(state.Applied) != state.Needs {
 		t.Errorf("%+v, %v", state, err)
 	}
-	run(2, "Lost for good:\n  step 5 (fleet): what workers report of themselves", "down")
+	steps := migrations.Steps()
+	last, before := steps[len(steps)-1], steps[len(steps)-2]
+	named := func(step migrations.Step) string { return fmt.Sprintf("step %d (%s)", step.Version, step.Name) }
+	run(2, "Lost for good:\n  "+named(last)+": "+last.Loses, "down")
 	run(2, "--steps 0", "down", "--steps", "0")
-	run(0, "took back step 5 (fleet)\ntook back step 4 (outbox)\n", "down", "--yes", "--steps", "2")
+	run(0, "took back "+named(last)+"\ntook back "+named(before)+"\n", "down", "--yes", "--steps", "2")
 	run(5, `"state":"older"`, "status", "--json")
-	run(0, "applied step 4 (outbox)\napplied step 5 (fleet)\n", "up")
-	run(0, `"undone":[{"version":5,`, "down", "--yes", "--steps", "99", "--json")
+	run(0, "applied "+named(before)+"\napplied "+named(last)+"\n", "up")
+	run(0, fmt.Sprintf(`"undone":[{"version":%d,`, last.Version), "down", "--yes", "--steps", "99", "--json")
 	run(0, "nothing to do", "down", "--yes")
 }
 

@@ -15,16 +15,8 @@ func (v *poolView) String() string {
 	return fmt.Sprintf("the pool %s is full at %d of %s", v.Name, v.Full, count(v.Workers, "worker"))
 }
 
-// count is a number with its noun.
-func count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+// count says how many, as people do.
+func count(n int, noun string) string { return cli.Count(n, noun) }
 
 // span is a duration as people say it: whole seconds, and without zeros at its end.
 func span(d time.Duration) string {

@@ -29,7 +29,8 @@ Stopping takes at most stop.grace (running jobs finish) and stop.hard (jobs whos
 is left, and some seconds more where a broker does not answer. Jobs that have not started are given back at once, and no stop spends an attempt. A handler that still has not returned is
 abandoned: its job is given back, the log names it, and the exit code is 3. A second signal exits at once with code 130.
 
-The admin server answers /healthz, /readyz and /metrics at admin.addr.`,
+The admin server answers /healthz, /readyz and /metrics at admin.addr and, where there is a registry of webhook endpoints and admin.user and
+admin.password are set, the API under /v1/.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := p.settings.Load(cmd, p.io)
@@ -108,6 +109,7 @@ func listen(ctx context.Context, cfg *config.Config, logger *slog.Logger, site *
 		Password: cfg.Admin.Password.Reveal(),
 		Checks:   []admin.Check{{Name: "worker", Probe: site.ready}},
 		Metrics:  site.metrics.handler(),
+		API:      &site.api,
 	})
 	if err == nil {
 		return server, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/caisson-go/caisson/internal/admin"
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/webhooks"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -21,9 +22,12 @@ type site struct {
 	cfg     *config.Config
 	metrics *metrics
 	probe   atomic.Pointer[func(context.Context) error]
+	api     lateAPI
 }
 
-func newSite(cfg *config.Config) *site { return &site{cfg: cfg, metrics: newMetrics()} }
+func newSite(cfg *config.Config) *site {
+	return &site{cfg: cfg, metrics: newMetrics(), api: lateAPI{registry: cfg.HasRegistry()}}
+}
 
 // ready is the readiness check.
 func (s *site) ready(ctx context.Context) error {
@@ -88,25 +92,34 @@ func (s *site) work(ctx context.Context, p *prepared, logger *slog.Logger, serve
 	if err != nil {
 		return err
 	}
-	w, err := p.worker(open, logger, worker.Observers(worker.NewLogObserver(logger), observer))
+	hooks, err := s.openWebhooks(p, open, logger)
+	if err != nil {
+		return err
+	}
+	w, err := p.worker(open, logger, worker.Observers(worker.NewLogObserver(logger), observer, hooks.Observer()))
 	if err != nil {
 		return err
 	}
 	observer.Attach(w)
-	s.is(open, w.Ready)
+	hooks.Attach(w)
+	s.is(open, func() error { return errors.Join(w.Ready(), hooks.Ready()) })
 	logger.Info("worker starts", startAttrs(p, server)...)
 	defer startReports(ctx, open.Board, s.cfg.Broker, w, logger)()
-	return s.beside(ctx, open, logger, w.Run)
+	return s.beside(ctx, open, hooks, logger, w.Run)
 }
 
 // beside runs run, with what a worker does beside its jobs. The error of a relay ends the worker: it would leave jobs behind for good.
-func (s *site) beside(ctx context.Context, open *stack.Stack, logger *slog.Logger, run func(context.Context) error) error {
+func (s *site) beside(ctx context.Context, open *stack.Stack, hooks *webhooks.Running, logger *slog.Logger, run func(context.Context) error) error {
 	group, working := errgroup.WithContext(ctx)
 	side, stop := context.WithCancel(working)
+	after, stopAfter := context.WithCancel(context.WithoutCancel(ctx))
 	group.Go(func() error {
+		defer stopAfter()
 		defer stop()
+		hooks.AwaitLoad(working)
 		return run(working)
 	})
+	group.Go(func() error { return hooks.Run(after) })
 	group.Go(func() error {
 		s.sweep(side, open, logger)
 		return nil
@@ -137,6 +150,9 @@ func startAttrs(p *prepared, server *admin.Server) []any {
 	}
 	if n := len(cfg.Webhook.Endpoints); n > 0 {
 		attrs = append(attrs, "webhook_endpoints", n)
+	}
+	if cfg.HasRegistry() {
+		attrs = append(attrs, "webhook_registry", true)
 	}
 	if server != nil {
 		attrs = append(attrs, "admin", server.Addr().String())

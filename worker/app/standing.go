@@ -8,6 +8,7 @@ import (
 	"github.com/caisson-go/caisson/fleet"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/webhook"
 )
 
 // standing is where a job is, and why in one sentence.
@@ -40,6 +41,8 @@ const (
 	stateClosed          jobState = "closed" // given up, with no dead letter left
 	stateGone            jobState = "gone"   // unfinished, and its message is in no queue
 	stateUnfinished      jobState = "unfinished"
+	stateUnseen          jobState = "unseen"          // a delivery of an event, of which there is no job
+	stateEndpointClosed  jobState = "endpoint_closed" // its webhook endpoint is paused, disabled, unknown, or cannot be used
 )
 
 // stand judges a job: what is sure comes before what is likely.
@@ -48,10 +51,25 @@ func (ev *evidence) stand(s *subject) standing {
 		ev.running, ev.completed, ev.buried, ev.inQueue, ev.gone,
 	} {
 		if d, ok := look(s); ok {
-			return d
+			return ev.withTarget(s, d)
 		}
 	}
 	return standing{stateUnfinished, "is not finished; more is not known"}
+}
+
+// withTarget adds what the endpoint of a delivery has to say to what says nothing of it.
+func (ev *evidence) withTarget(s *subject, d standing) standing {
+	switch d.state {
+	case stateReady, stateScheduled, stateBetween:
+		if closed := ev.closed(s); closed != "" {
+			d.why += "; " + closed
+		}
+	case stateDead:
+		if t := ev.targetOf(s); t != nil && ev.closed(s) != "" {
+			d.why += fmt.Sprintf("; its endpoint %s: see to that before you replay it", t)
+		}
+	}
+	return d
 }
 
 func (ev *evidence) running(s *subject) (standing, bool) {
@@ -129,10 +147,15 @@ func (ev *evidence) heldBack(s *subject, e *dlq.Entry) standing {
 			others = h.Count - 1
 		}
 	}
-	why := fmt.Sprintf("is held since %s, with %s, until its destination %s recovers", cli.Time(e.StoredAt), count(others, "other"), e.Destination)
+	held := fmt.Sprintf("is held since %s, with %s", cli.Time(e.StoredAt), count(others, "other"))
+	if closed := ev.closed(s); closed != "" {
+		return standing{stateHeld, held + ": " + closed}
+	}
+	why := fmt.Sprintf("%s, until its destination %s recovers", held, e.Destination)
 	switch v := fleet.Look(ev.reports, s.destination); {
 	case v.Refusing > 0:
 		why += ": " + ev.refusal(v)
+	case s.kind == webhook.KindDeliver && ev.targetOf(s) == nil: // its endpoint may be paused, which workers report a moment later
 	case len(ev.reports) > 0:
 		why += ", which it has: workers release its jobs now"
 	case ev.hasBoard:

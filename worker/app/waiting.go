@@ -124,7 +124,7 @@ func (ev *evidence) between(s *subject) (standing, bool) {
 	last := l.History[len(l.History)-1]
 	why := fmt.Sprintf("waits for attempt %s, due at %s, in %s, since attempt %d failed: %s", ev.attemptOf(s, l.Attempt+1), cli.Time(l.Until),
 		span(l.Until.Sub(ev.claimsNow)), last.Number, headline(last.Error))
-	if v := fleet.Look(ev.reports, s.destination); v.Refusing > 0 {
+	if v := fleet.Look(ev.reports, s.destination); v.Refusing > 0 && ev.closed(s) == "" {
 		why += "; its destination " + s.destination + " refuses jobs as well: " + ev.refusal(v)
 	}
 	return standing{stateBetween, why}, true
@@ -132,6 +132,9 @@ func (ev *evidence) between(s *subject) (standing, bool) {
 
 // refused: the destination refuses jobs at some worker now.
 func (ev *evidence) refused(s *subject) (standing, bool) {
+	if closed := ev.closed(s); closed != "" {
+		return standing{stateEndpointClosed, "waits: " + closed}, true
+	}
 	v := fleet.Look(ev.reports, s.destination)
 	if s.destination == "" || v.Refusing == 0 {
 		return standing{}, false
@@ -147,6 +150,8 @@ func (ev *evidence) refusal(v fleet.View) string {
 		next = ", next try in " + span(wait)
 	}
 	switch d := v.Worst; {
+	case d.Override == "forced_open" && ev.targets[d.Name] != nil:
+		return "its endpoint is enabled, and workers hear of it within seconds"
 	case d.Override == "forced_open":
 		return "an operator has forced its breaker open " + at
 	case d.State == "open", d.State == "half_open":

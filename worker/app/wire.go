@@ -10,8 +10,8 @@ import (
 	"github.com/caisson-go/caisson/internal/cli"
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/webhooks"
 	"github.com/caisson-go/caisson/pools"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -20,7 +20,7 @@ type prepared struct {
 	cfg          *config.Config
 	registry     *worker.Registry
 	destinations pools.DestinationsConfig
-	sender       *webhook.Sender // nil without endpoints
+	deliveries   *webhooks.Deliveries // nil without endpoints and registry
 }
 
 // prepare calls setup and applies the configuration to what it registered.
@@ -31,17 +31,27 @@ func (p *program) prepare(cfg *config.Config) (*prepared, error) {
 			return nil, fmt.Errorf("register kinds: %w", err)
 		}
 	}
-	if len(cfg.Webhook.Endpoints) > 0 {
-		var err error
-		if out.sender, err = registerWebhooks(out.registry, cfg, out.destinations.Overrides); err != nil {
-			return nil, cli.Fail(cli.Usage, err)
-		}
+	if err := out.prepareWebhooks(); err != nil {
+		return nil, cli.Fail(cli.Usage, err)
 	}
 	if len(out.registry.Kinds()) == 0 {
-		return nil, cli.Refuse("there is nothing to run: register a kind in this program, or configure webhook.endpoints")
+		return nil, cli.Refuse("there is nothing to run: register a kind in this program, or configure webhook.endpoints or webhook.secret_key")
 	}
 	override(out.registry, cfg)
 	return out, nil
+}
+
+// prepareWebhooks registers the kind webhook.deliver, and adds the breakers and limits of the file's endpoints.
+func (p *prepared) prepareWebhooks() error {
+	settings, err := webhooks.Read(p.cfg)
+	if err != nil || !settings.Any() {
+		return err
+	}
+	if err := addEndpoints(p.destinations.Overrides, p.cfg.Webhook); err != nil {
+		return err
+	}
+	p.deliveries, err = settings.Register(p.registry)
+	return err
 }
 
 // worker returns the worker on s. What cannot work is refused.
@@ -80,15 +90,15 @@ func (p *prepared) check(ctx context.Context) error {
 
 // close ends idle connections. Call it after the worker's Run has returned.
 func (p *prepared) close() {
-	if p.sender != nil {
-		p.sender.Close()
+	if p.deliveries != nil {
+		p.deliveries.Close()
 	}
 }
 
 func queuesOf(cfg *config.Config) []worker.QueueConfig {
 	queues := make([]worker.QueueConfig, len(cfg.Queues))
 	for i, q := range cfg.Queues {
-		queues[i] = worker.QueueConfig{Name: q.Name, Weight: q.Weight, DefaultKind: q.DefaultKind}
+		queues[i] = worker.QueueConfig{Name: q.Name, Weight: q.Weight, Priority: q.Priority, DefaultKind: q.DefaultKind}
 		if q.OnDead == config.OnDeadBlock {
 			queues[i].OnDead = worker.Block
 		}

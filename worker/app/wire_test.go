@@ -48,7 +48,7 @@ func TestZerosMeanNone(t *testing.T) {
 func TestQueuesOf(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "f.yaml")
-	text := "broker: sqs\nstore: sqlite\nsqlite: {single_host: true}\nqueues: [{name: a.fifo, on_dead: block, weight: 2}, {name: b.fifo, on_dead: continue}, {name: c, default_kind: k}]"
+	text := "broker: sqs\nstore: sqlite\nsqlite: {single_host: true}\nqueues: [{name: a.fifo, on_dead: block, weight: 2}, {name: b.fifo, on_dead: continue}, {name: c, default_kind: k, priority: 1}]"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestQueuesOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.Block}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, DefaultKind: "k"}}
+	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.Block}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, Priority: 1, DefaultKind: "k"}}
 	if diff := cmp.Diff(want, queuesOf(cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -75,11 +75,32 @@ func TestDestinations(t *testing.T) {
 			OpenGrowth: 1.5, OpenMax: 20 * time.Minute, Probes: 5, ProbesToClose: 4, Ramp: 2 * time.Minute,
 		},
 		Concurrency: 7,
+		Adaptive:    pools.AdaptiveConfig{Min: -1},
+		Timeout:     pools.AdaptiveTimeoutConfig{Floor: -1},
+		Lane:        pools.Off,
+		Shared:      pools.Off,
 		Rate:        pools.RateConfig{Rate: 2.5, Burst: 3},
 		Budget:      pools.BudgetConfig{Form: pools.BudgetGRPC, Floor: 3},
 	}
 	if diff := cmp.Diff(want, destinationsOf(cfg).Overrides["shop"]); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlowLane(t *testing.T) {
+	t.Parallel()
+	for percent, want := range map[string]int{"0": 0, "1": 1, "25": 8, "100": 30} {
+		cfg := load(t, map[string]string{
+			"concurrency": "30", "destinations.slow_lane.share_percent": percent, "destinations.slow_lane.over": "2s",
+			"destinations.overrides.hooks.in_slow_lane": "true",
+		})
+		d := destinationsOf(cfg)
+		if d.SlowLane != (pools.SlowLaneConfig{Slots: want, Over: 2 * time.Second}) {
+			t.Errorf("%s %%: %+v, want %d slots", percent, d.SlowLane, want)
+		}
+		if d.Default.Lane != pools.Off || d.Overrides["hooks"].Lane != pools.On {
+			t.Errorf("default %d, hooks %d", d.Default.Lane, d.Overrides["hooks"].Lane)
+		}
 	}
 }
 
@@ -93,19 +114,17 @@ func TestEndpointLimits(t *testing.T) {
 		"webhook.endpoints.slow.url": "https://example.com/b", "webhook.endpoints.slow.secrets": webhook.NewSecret().Reveal(),
 		"webhook.endpoints.slow.concurrency": "1",
 	})
-	registry, got := worker.NewRegistry(), map[string]pools.DestinationConfig{}
-	sender, err := registerWebhooks(registry, cfg, got)
-	if err != nil {
+	got := map[string]pools.DestinationConfig{}
+	if err := addEndpoints(got, cfg.Webhook); err != nil {
 		t.Fatal(err)
 	}
-	sender.Close()
 	breaker := pools.BreakerConfig{
 		FailurePercent: 80, SlowPercent: 80, SlowAfter: -1, Window: 10 * time.Minute, MinimumCalls: 9, OpenFor: time.Minute, OpenGrowth: 1,
 		OpenMax: 15 * time.Minute, Probes: 5, ProbesToClose: 4,
 	}
 	want := map[string]pools.DestinationConfig{
-		"shop": {Breaker: breaker, Concurrency: 7, Rate: pools.RateConfig{Rate: 2.5, Burst: 4}},
-		"slow": {Breaker: breaker, Concurrency: 1, Rate: pools.RateConfig{Rate: -1, Burst: 1}},
+		"shop": {Breaker: breaker, Lane: pools.On, Concurrency: 7, Rate: pools.RateConfig{Rate: 2.5, Burst: 4}},
+		"slow": {Breaker: breaker, Lane: pools.On, Concurrency: 1, Rate: pools.RateConfig{Rate: -1, Burst: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("destinations (-want +got):\n%s", diff)
@@ -151,11 +170,11 @@ func TestOverrideKind(t *testing.T) {
 		t.Errorf("an empty section changed (-want +got):\n%s", diff)
 	}
 	overrideKind(&got, config.Kind{
-		Timeout: time.Second, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: config.Bulkhead{Size: 3}, Idempotency: "none", MaxAge: time.Hour,
+		Timeout: time.Second, TimeoutFloor: time.Millisecond, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: config.Bulkhead{Size: 3, AdaptiveMin: 2}, Idempotency: "none", MaxAge: time.Hour,
 		Destination: "mail",
 	}, true)
 	want := worker.KindConfig{
-		Timeout: time.Second, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Waiting: -1, Idempotency: worker.None, MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Idempotency: worker.None, MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Policy{}, schedule.Jitter{})); diff != "" {

@@ -1,0 +1,93 @@
+package endpointcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/webhooks"
+	"github.com/caisson-go/caisson/webhook"
+)
+
+func (p *program) showEventCommand() *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a published event, and what became of it at each endpoint",
+		Long: p.example(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each how often it was called, what it
+answered last, and whether it took the event. Why a delivery waits says PROGRAM explain ENDPOINT:EVENT.
+
+Events are kept for webhook.event_retention, and calls for webhook.attempt_log.`),
+		Args: cli.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.showEvent(ctx, s, tenant, args[0]) })
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", webhook.DefaultTenant, "`tenant` that the event was published for")
+	return cmd
+}
+
+// shownEvent is the JSON form of events show.
+type shownEvent struct {
+	webhook.Event
+	// Size of the payload in bytes.
+	Size       int             `json:"size"`
+	Deliveries []webhooks.Fate `json:"deliveries"`
+}
+
+func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) error {
+	e, err := s.open.Journal.Event(ctx, tenant, id)
+	if errors.Is(err, webhook.ErrNoEvent) {
+		return fmt.Errorf("event %q of tenant %s: %w: --tenant names another tenant", id, tenant, err)
+	}
+	if err != nil {
+		return err
+	}
+	fates, err := s.hooks.Fates(ctx, s.open, e)
+	if err != nil {
+		return err
+	}
+	if p.settings.JSON {
+		return cli.JSON(p.io.Out, shownEvent{e, len(e.Body), fates})
+	}
+	if _, err := fmt.Fprintf(p.io.Out, "event %s of tenant %s: %s, %s of %s, published at %s\n",
+		e.ID, e.Tenant, e.Type, cli.Count(len(e.Body), "byte"), cli.OneLine(e.ContentType), cli.Time(e.At)); err != nil {
+		return fmt.Errorf("print event: %w", err)
+	}
+	return p.printFates(s, fates)
+}
+
+func (p *program) printFates(s *session, fates []webhooks.Fate) error {
+	if len(fates) == 0 {
+		_, err := fmt.Fprintln(p.io.Out, "no endpoint wants it")
+		return err
+	}
+	rows := make([][]string, len(fates))
+	for i, f := range fates {
+		state, delivered, status, at, said := cmp.Or(f.State, "unknown"), "no", "-", time.Time{}, ""
+		if f.AddedLater {
+			state += ", added later"
+		}
+		if !f.Delivered.IsZero() {
+			delivered = "yes"
+		}
+		if f.Last != nil {
+			at, said = f.Last.At, cmp.Or(f.Last.Error, f.Last.Excerpt)
+			if f.Last.Status > 0 {
+				status = strconv.Itoa(f.Last.Status)
+			}
+		}
+		rows[i] = []string{f.Endpoint, state, delivered, strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
+	}
+	if s.cfg.Webhook.AttemptLog == 0 {
+		fmt.Fprintln(p.io.Err, "calls are not logged (webhook.attempt_log): DELIVERED and what follows it are not known")
+	}
+	return cli.Table(p.io.Out, []string{"ENDPOINT", "STATE", "DELIVERED", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
+}

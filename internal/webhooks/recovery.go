@@ -1,0 +1,24 @@
+package webhooks
+
+import (
+	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/worker"
+)
+
+// Recovery returns what sends events again, with the dead letters and claims that the stack has.
+func Recovery(open *stack.Stack, client *worker.Client) (*journal.Recovery, error) {
+	ordering, err := webhook.NewOrdering(webhook.OrderingConfig{Lines: open.Lines, Events: open.Journal, Client: client})
+	if err != nil {
+		return nil, err
+	}
+	c := journal.RecoveryConfig{Store: open.Journal, Client: client, Ordering: ordering}
+	if open.Letters != nil {
+		c.DeadLetters, c.Broker = open.Letters, open.Broker
+	}
+	if open.Claims != nil {
+		c.Claims = open.Claims
+	}
+	return journal.NewRecovery(c)
+}
