@@ -7,7 +7,7 @@
 //
 // or a part of it with -only: embedded, rabbitmq and sqs compare the worker with bare loops over each broker; framework is its own CPU and
 // allocations per job, measured on a broker that does nothing; breaker is what one costs, beside gobreaker and failsafe-go; postgres
-// compares the worker with claims in PostgreSQL with River. keys, which runs only if it is named, writes and expires ten million keys.
+// compares the worker with claims in PostgreSQL with River; webhooks compares deliveries with a bare net/http loop. keys, which runs only if it is named, writes and expires ten million keys.
 //
 // The brokers are found as the tests find them: CAISSON_TEST_AMQP_URL, CAISSON_TEST_SQS_ENDPOINT and
 // CAISSON_TEST_POSTGRES_URL, else on this host. `make services` starts

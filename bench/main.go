@@ -24,9 +24,16 @@ type config struct {
 var groups = []struct {
 	name string
 	run  func(config) error
-}{{"embedded", engine}, {"rabbitmq", rabbitMQ}, {"sqs", simpleQueue}, {"postgres", postgres}, {"framework", framework}, {"breaker", breakers}, {"keys", keys}}
+}{{"embedded", engine}, {"rabbitmq", rabbitMQ}, {"sqs", simpleQueue}, {"postgres", postgres}, {"framework", framework}, {"breaker", breakers}, {"webhooks", webhooks}, {"keys", keys}}
 
 func main() {
+	if os.Getenv(receiverVariable) != "" {
+		if err := receiveHooks(); err != nil {
+			fmt.Fprintf(os.Stderr, "bench: receiver: %v\n", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := run(); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
@@ -42,8 +49,8 @@ func run() (err error) {
 	flag.IntVar(&c.slots, "slots", 64, "worker slots, prefetch, and goroutines of the raw loop")
 	flag.IntVar(&c.pgSlots, "pg-slots", 1024, "worker slots of the group postgres, whose rival has 2,000")
 	flag.IntVar(&c.keys, "keys", 10_000_000, "keys of the group keys")
-	only := flag.String("only", "", "run these groups only, separated by commas: embedded, rabbitmq, sqs, postgres, framework, breaker, and keys, which runs only if it is named")
-	sides := flag.String("sides", "", "with a broker: run these sides only, separated by commas: bare, \"bare pool\", driver, worker, worker+claims; for profiles")
+	only := flag.String("only", "", "run these groups only, separated by commas: embedded, rabbitmq, sqs, postgres, framework, breaker, webhooks, and keys, which runs only if it is named")
+	sides := flag.String("sides", "", "with a broker: run these sides only, separated by commas: bare, \"bare pool\", driver, worker, worker+claims; with webhooks the names that it prints, without commas; for profiles")
 	live := flag.Int("heap", 32, "MB of heap to hold while measuring, on all sides: what programs of package worker/app hold, or 0")
 	p.flags()
 	flag.Parse()

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/schedule"
+)
+
+// The experiment on retry budgets: an endpoint is down from 0.8 s to 2.8 s, and events have up to 3 attempts.
+const (
+	budgetFrom = 800 * time.Millisecond
+	budgetTo   = 2800 * time.Millisecond
+)
+
+// printBudget shows what a budget does to the load of an outage.
+func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
+	backoff, err := schedule.Exponential(100*time.Millisecond, 2, time.Second, schedule.Full)
+	if err != nil {
+		return nil, err
+	}
+	budgets := []pools.BudgetConfig{noBudget}
+	for _, ratio := range []float64{0.05, 0.1, 0.25, 1} {
+		budgets = append(budgets, pools.BudgetConfig{Ratio: ratio, Floor: -1, Window: time.Second})
+	}
+	budgets = append(budgets, pools.BudgetConfig{Ratio: 0.1, Floor: 3, Window: time.Second})
+	var setups []setup
+	for _, budget := range budgets {
+		setups = append(setups, setup{
+			due: every(30, 3600*time.Millisecond), patience: 15 * time.Second, attempts: 3, backoff: backoff, timeout: time.Second,
+			behave: fails(budgetFrom, budgetTo), destination: pools.DestinationConfig{Breaker: never, Budget: budget},
+		})
+	}
+	list, err := observeAll(ctx, setups)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(out, "| budget | attempts during the outage | attempts in all | delivered | died | still waiting |\n|---|---|---|---|---|---|\n")
+	for _, o := range list {
+		delivered := o.delivered(end)
+		fmt.Fprintf(out, "| %s | %d | %d | %s | %s | %s |\n", budgetName(o.setup.destination.Budget), o.between(budgetFrom, budgetTo), o.attempts(),
+			percent(delivered, o.events()), percent(o.dead, o.events()), percent(o.events()-delivered-o.dead, o.events()))
+	}
+	return list, nil
+}
+
+func budgetName(b pools.BudgetConfig) string {
+	switch {
+	case b.Form == pools.BudgetNone:
+		return "none"
+	case b.Floor > 0:
+		return fmt.Sprintf("%.2f of the successes and %.0f per second (the default)", b.Ratio, b.Floor)
+	}
+	return fmt.Sprintf("%.2f of the successes", b.Ratio)
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
+	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
+	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue/embedded"
+	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/worker"
+)
+
+// setup is one worker with one endpoint and a load.
+type setup struct {
+	// due lists when events are enqueued, since the beginning.
+	due []time.Duration
+	// patience is how long after the last one is due they may take.
+	patience time.Duration
+	behave   func(at time.Duration) reply
+	// repair is when an endpoint that refuses connections begins to listen; zero if it always does.
+	repair time.Duration
+
+	attempts    int
+	backoff     schedule.Policy
+	timeout     time.Duration
+	destination pools.DestinationConfig
+	hold        worker.HoldConfig
+	// middleware changes what the worker hears; nil for nothing.
+	middleware worker.Middleware
+}
+
+// every returns the times of a steady load.
+func every(rate float64, length time.Duration) []time.Duration {
+	list := make([]time.Duration, int(rate*length.Seconds()))
+	for i := range list {
+		list[i] = time.Duration(float64(i) / rate * float64(time.Second))
+	}
+	return list
+}
+
+const endpointID = "ep"
+
+// run works the load off and returns what was seen. It ends when every event was delivered or died, or when patience is over.
+func run(ctx context.Context, s setup) (o *observed, err error) {
+	e := newEndpoint(s.behave)
+	if err := e.listen(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.close()) }()
+	if s.repair > 0 {
+		if err := e.close(); err != nil {
+			return nil, err
+		}
+	}
+	broker, err := embedded.OpenMemory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, broker.Close()) }()
+	o = newObserved(s, e)
+	w, sender, err := s.worker(ctx, broker, e, o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := worker.NewClient(worker.ClientConfig{Broker: broker})
+	if err != nil {
+		return nil, err
+	}
+	working, stop := context.WithCancel(ctx)
+	ran := make(chan error, 1)
+	e.start(time.Now())
+	o.start(e.begin)
+	go func() { ran <- w.Run(working) }()
+	err = errors.Join(s.load(ctx, client, e), s.wait(ctx, o))
+	stop()
+	err = errors.Join(err, <-ran)
+	sender.Close()
+	if err == nil && e.wrong > 0 {
+		err = fmt.Errorf("%d signatures did not verify", e.wrong)
+	}
+	return o, err
+}
+
+// worker makes the worker and its sender.
+func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint, o *observed) (*worker.Worker, *webhook.Sender, error) {
+	if err := broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
+		return nil, nil, err
+	}
+	claims, err := claimsqlite.New(ctx, broker.File())
+	if err != nil {
+		return nil, nil, err
+	}
+	letters, err := dlqsqlite.New(ctx, broker.File())
+	if err != nil {
+		return nil, nil, err
+	}
+	guard, err := webhook.NewGuard(webhook.GuardConfig{AnyPort: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	if err != nil {
+		return nil, nil, err
+	}
+	endpoints, err := webhook.NewStatic(guard, webhook.Endpoint{
+		ID: endpointID, URL: "http://" + e.address + "/hook", AllowHTTP: true, Secrets: []webhook.Secret{e.secret}, Timeout: s.timeout,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	registry := worker.NewRegistry()
+	if s.middleware != nil {
+		registry.Use(s.middleware)
+	}
+	sender, err := webhook.Register(registry, webhook.Config{Endpoints: endpoints, Guard: guard, Observe: o.attempt})
+	if err != nil {
+		return nil, nil, err
+	}
+	registry.Override(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
+	w, err := worker.New(worker.Config{
+		Broker: broker, Registry: registry, Store: claims, DeadLetters: letters, Concurrency: 64, Observer: o, Hold: s.hold,
+		Destinations: pools.DestinationsConfig{Default: s.destination},
+		Stop:         worker.StopConfig{Grace: time.Second, Hard: time.Second},
+		Logger:       slog.New(slog.DiscardHandler),
+	})
+	return w, sender, err
+}
+
+// load enqueues each event when it is due, and repairs an endpoint that refused connections.
+func (s setup) load(ctx context.Context, client *worker.Client, e *endpoint) error {
+	repaired := s.repair == 0
+	for n, due := range s.due {
+		if !repaired && due >= s.repair {
+			if !sleep(ctx, time.Until(e.begin.Add(s.repair))) {
+				return context.Cause(ctx)
+			}
+			if err := e.listen(ctx); err != nil {
+				return err
+			}
+			repaired = true
+		}
+		if !sleep(ctx, time.Until(e.begin.Add(due))) {
+			return context.Cause(ctx)
+		}
+		job := webhook.NewDelivery(endpointID, eventID(n), []byte(`{"type":"order.paid"}`), nil)
+		job.ID = eventID(n)
+		if _, err := client.Enqueue(ctx, job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eventID(n int) string { return fmt.Sprintf("evt_%d", n) }
+
+// wait returns once every event has come to an end, or patience is over.
+func (s setup) wait(ctx context.Context, o *observed) error {
+	limit := o.begin.Add(s.due[len(s.due)-1] + s.patience)
+	for time.Now().Before(limit) {
+		if !sleep(ctx, 20*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+		if o.finished() == len(s.due) {
+			return nil
+		}
+	}
+	return nil
+}
