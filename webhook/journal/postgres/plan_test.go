@@ -110,8 +110,10 @@ func indexOf(t *testing.T, pool *pgxpool.Pool, schema, partition, what string) (
 	columns := map[string]string{
 		"at": "(at, seq)", "endpoint": "(endpoint, at, seq)", "failed": "(endpoint, at, seq) WHERE", "event": "(event, endpoint, at, seq)",
 	}[what]
-	err := pool.QueryRow(t.Context(), `SELECT indexname FROM pg_indexes WHERE schemaname = $1 AND tablename = $2 AND strpos(indexdef, $3) > 0
-		ORDER BY length(indexdef) LIMIT 1`, schema, partition, columns).Scan(&name)
+	// Not the view pg_indexes: it also reads the definitions of indexes in other schemas, which other tests drop meanwhile.
+	err := pool.QueryRow(t.Context(), `SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid CROSS JOIN pg_get_indexdef(indexrelid) AS definition
+		WHERE indrelid = format('%I.%I', $1::text, $2::text)::regclass AND strpos(definition, $3) > 0
+		ORDER BY length(definition) LIMIT 1`, schema, partition, columns).Scan(&name)
 	if err != nil {
 		t.Fatalf("%s of %s: %v", columns, partition, err)
 	}
