@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
 	for name, form := range map[string]worker.Idempotency{"keyed": worker.Keyed, "not keyed": worker.None} {
 		t.Run(name, func(t *testing.T) {
 			own := map[string]int{"fewer": 2, "more": 9, "as the kind": 0}
+			var mu sync.Mutex // of what the handler shares with the test
 			calls, told := map[string]int{}, map[string]int{}
 			registry := worker.NewRegistry()
 			worker.Handle(registry, worker.Kind[[]byte]{
@@ -22,6 +24,8 @@ func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
 				Attempts: func(job *worker.Job) int { return own[job.ID] },
 			}, func(ctx context.Context, _ []byte) error {
 				job := worker.JobFrom(ctx)
+				mu.Lock()
+				defer mu.Unlock()
 				calls[job.ID]++
 				told[job.ID] = job.MaxAttempts
 				return errBoom
@@ -32,6 +36,8 @@ func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
 					b.enqueue(worker.NewJob{Kind: "k", ID: id})
 				}
 				b.after(time.Hour)
+				mu.Lock()
+				defer mu.Unlock()
 				for id, n := range want {
 					e, err := b.dead.Get(b.ctx, dlq.EntryID(id, 0))
 					if calls[id] != n || told[id] != n || err != nil || e.AttemptCount != n || e.Cause != dlq.CauseExhausted {

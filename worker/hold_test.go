@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -184,10 +185,13 @@ func TestHeldJobsDoNotAge(t *testing.T) {
 // A handler that knows of a pause which the worker has not heard of yet has its job held, and nothing is spent on it.
 func TestHandlerHoldsItsJob(t *testing.T) {
 	forms(t, func(t *testing.T, form worker.Idempotency) {
+		var mu sync.Mutex // of what the handler shares with the test
 		paused := true
 		var attempts []int
 		registry := worker.NewRegistry()
 		work(registry, "k", worker.KindConfig{MaxAttempts: 1, Idempotency: form}, func(_ context.Context, job *worker.Job) error {
+			mu.Lock()
+			defer mu.Unlock()
 			attempts = append(attempts, job.Attempt)
 			if paused {
 				return &worker.Error{Outcome: worker.Deferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
@@ -204,14 +208,18 @@ func TestHandlerHoldsItsJob(t *testing.T) {
 			if s := b.settled(id)[0]; s.Outcome != worker.Deferred || s.Settlement != worker.Hold || s.Reason != worker.ReasonHeld {
 				t.Errorf("settled as %s, %s (%s)", s.Outcome, s.Settlement, s.Reason)
 			}
+			mu.Lock()
 			if n := len(attempts); n < 2 || n > 40 {
 				t.Errorf("asked %d times in five minutes, want one look each ten seconds or so", n)
 			}
 			paused = false
+			mu.Unlock()
 			b.after(time.Minute)
 			if n := b.succeeded(); n != 1 {
 				t.Errorf("%d succeeded", n)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			for _, n := range attempts {
 				if n != 1 {
 					t.Errorf("attempts %v: being held spent one", attempts)

@@ -210,14 +210,14 @@ func TestOrderedNeedsAnOrdering(t *testing.T) {
 }
 
 // jobs returns the ids of the jobs in the queue, and when their time is over.
-func (r *rig) jobs() (ids []string, deadlines []time.Time) {
+func (r *rig) jobs(within time.Duration) (ids []string, deadlines []time.Time) {
 	r.t.Helper()
 	sub, err := r.broker.Subscribe(r.t.Context(), worker.DefaultQueue, queue.SubscribeConfig{Slots: 100})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	defer sub.Close() //nolint:errcheck // leases go back
-	ctx, cancel := context.WithTimeout(r.t.Context(), time.Millisecond)
+	ctx, cancel := context.WithTimeout(r.t.Context(), within)
 	defer cancel()
 	for {
 		leases, err := sub.Receive(ctx, 100)
@@ -254,7 +254,7 @@ func TestSweep(t *testing.T) {
 			if err := o.Sweep(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			got, deadlines := r.jobs()
+			got, deadlines := r.jobs(time.Millisecond)
 			if !slices.Equal(got, ids) {
 				t.Errorf("%s: %v, want %v", what, got, ids)
 			}
@@ -311,7 +311,7 @@ func TestPublishOrderedFails(t *testing.T) {
 	l.fault = nil
 	r.broker.SetPlan(nil)
 	r.publish(p, webhook.Event{ID: "evt_1", Type: "t"}, 1)
-	if ids, _ := r.jobs(); !slices.Equal(ids, []string{"line:evt_1"}) {
+	if ids, _ := r.jobs(2 * time.Second); !slices.Equal(ids, []string{"line:evt_1"}) {
 		t.Errorf("jobs %v", ids)
 	}
 }
