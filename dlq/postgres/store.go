@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -59,20 +58,9 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	return &Store{pool: pool, cfg: cfg, sql: newStatements(cfg.Schema)}, nil
 }
 
-// conflicts is how often a transaction that lost against another one is repeated.
-const conflicts = 50
-
 // write runs fn in a transaction that begins with the lock of those who write, and again where it lost against another transaction.
 func (s *Store) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
-	for try := 0; ; try++ {
-		err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: s.sql.write}, fn)
-		if !pgdb.Conflict(err) || try == conflicts {
-			return s.failed(err)
-		}
-		if err := pause(ctx, rand.N(time.Duration(try+1)*time.Millisecond)); err != nil { //nolint:gosec // spreads load
-			return err
-		}
-	}
+	return s.failed(pgdb.Write(ctx, s.pool, s.sql.write, fn))
 }
 
 // read runs a query and reads its rows by fn.
@@ -89,26 +77,7 @@ func (s *Store) find(ctx context.Context, f dlq.Filter, query string, args []any
 }
 
 func (s *Store) readIn(ctx context.Context, begin, query string, args []any, fn func(rows pgx.Rows) error) error {
-	err := pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		return fn(rows)
-	})
-	return s.failed(err)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return s.failed(pgdb.Read(ctx, s.pool, begin, query, args, fn))
 }
 
 // failed marks errors after which a call may be repeated.

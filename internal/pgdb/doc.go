@@ -1,4 +1,4 @@
-// Package pgdb is what the packages with tables in PostgreSQL share: opening a pool, telling errors that pass from those that stay, and
+// Package pgdb is what the packages with tables in PostgreSQL share: opening a pool, transactions, telling errors that pass from those that stay, and
 // generations of rows.
 //
 // Guarantees:

@@ -1,0 +1,50 @@
+package pgdb
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// conflicts is how often a transaction that lost against another one is repeated.
+const conflicts = 50
+
+// Write runs fn in a transaction that begins with the statement begin, and again where it lost against another transaction, up to 50 times with
+// pauses of milliseconds. The error is the last one as it came, or the context's cause if it ended in a pause.
+func Write(ctx context.Context, pool *pgxpool.Pool, begin string, fn func(tx pgx.Tx) error) error {
+	for try := 0; ; try++ {
+		err := pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, fn)
+		if !Conflict(err) || try == conflicts {
+			return err
+		}
+		if err := pause(ctx, rand.N(time.Duration(try+1)*time.Millisecond)); err != nil { //nolint:gosec // spreads load
+			return err
+		}
+	}
+}
+
+// Read runs a query in a transaction that begins with the statement begin, and has its rows read by fn.
+func Read(ctx context.Context, pool *pgxpool.Pool, begin, query string, args []any, fn func(rows pgx.Rows) error) error {
+	return pgx.BeginTxFunc(ctx, pool, pgx.TxOptions{BeginQuery: begin}, func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		return fn(rows)
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
