@@ -70,8 +70,8 @@ func webhooks(c config) (err error) {
 		row("deliveries, "+s.name, each(s.laps, func(l lap) float64 { return l.rate }), "1/s", "")
 	}
 	for _, s := range sides[1:] {
-		if len(c.filter) > 0 {
-			break // there may be nothing to compare with
+		if sides[0].name != "bare net/http" {
+			break // there is nothing to compare with
 		}
 		note := ""
 		if s.name == "worker from memory" {

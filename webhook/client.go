@@ -85,9 +85,12 @@ type Response struct {
 // send makes the call within timeout, the body included. Where a kept connection turns out to have died, which says nothing about the
 // receiver, the same bytes are sent once more on a fresh one. The error says that the TLS options cannot be read.
 func (c *client) send(ctx context.Context, call call, timeout time.Duration) (Response, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	start := time.Now()
+	if end, ok := ctx.Deadline(); !ok || end.Sub(start) > timeout { // else it ends in time by itself
+		limited, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		ctx = limited
+	}
 	t, err := c.transports.take(call.tls, start)
 	if err != nil {
 		return Response{}, err
@@ -123,16 +126,16 @@ func try(ctx context.Context, transport *http.Transport, call call) (r Response,
 
 // request leaves GetBody out, so that the transport does not send a body again by itself.
 func (c call) request(ctx context.Context) *http.Request {
-	req := &http.Request{
-		Method: http.MethodPost, URL: c.target, Host: c.target.Host, Header: c.header,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: http.NoBody,
-	}
+	req := post.WithContext(ctx) // a copy
+	req.URL, req.Host, req.Header = c.target, c.target.Host, c.header
 	if len(c.body) > 0 {
 		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
 	}
-	return req.WithContext(ctx)
+	return req
 }
+
+// post is what all requests are copies of.
+var post = &http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Body: http.NoBody}
 
 // readBody keeps the beginning and reads on for a while, so that the connection can be used again. An error ends it; the status has decided.
 func readBody(body io.Reader) []byte {

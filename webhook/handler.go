@@ -41,7 +41,7 @@ func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 	kind := worker.Kind[[]byte]{
 		Name: KindDeliver,
 		Config: worker.KindConfig{
-			Timeout:     s.kindTimeout(),
+			Timeout:     s.cfg.Timeouts.Total,
 			MaxAttempts: attempts,
 			Backoff:     schedule.Webhook,
 		},

@@ -127,5 +127,3 @@ func (s *Sender) Gone() []string { return s.gone.ids() }
 // a restart.
 func (s *Sender) Enable(endpointID string) { s.gone.remove(endpointID) }
 
-// kindTimeout leaves the handler time beyond the call's own timeout, so that the call's timeout is the one that decides.
-func (s *Sender) kindTimeout() time.Duration { return s.cfg.Timeouts.Total + 4*time.Second }

@@ -9,11 +9,12 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// attempt is one delivery on its way through the worker. Its goroutine owns it; what the heartbeat shares is behind beat.
+// attempt is one delivery on its way through the worker. Its goroutine owns it; what others share with it is behind beat and watch.
 type attempt struct {
 	w        *Worker
 	lease    *queue.Lease
 	queue    *queueRunner
+	slot     *slot
 	job      *Job
 	kind     *kind // nil until the kind is known
 	received time.Time
@@ -24,6 +25,7 @@ type attempt struct {
 	sameID      bool // another job of this id, with another payload, came first
 	seat        bool // a place in the kind's bulkhead is taken
 	permit      pools.Permit
+	ctx         jobContext    // the handler's
 	limit       time.Duration // how long the handler may run
 	started     time.Time     // when the handler started; zero if it did not
 	handled     time.Duration
@@ -31,24 +33,21 @@ type attempt struct {
 	tx          handlerTx
 	committed   bool // the handler's transaction was, and the claim is completed with it
 	beat        beat
+	watch       watch
 }
 
 // run is the whole life of one lease, top to bottom. Each guard answers with a verdict when the job goes no further; the handler's error
-// becomes one by classify. Then the verdict is planned and settled, here and nowhere else.
+// becomes one by classify. Then the verdict is planned and settled, in finish and nowhere else.
 //
 //nolint:contextcheck // stop only ends the waiting for a start: handlers and settlements have contexts that outlive it
-func (a *attempt) run(stop context.Context) {
-	a.w.heart.add(a)
+func (a *attempt) run(stop context.Context, s *slot) {
 	defer a.w.heart.remove(a)
-
-	v, done := a.guard(stop)
-	if !done {
-		v = a.handle()
-	} else {
-		v = a.recall(v)
+	a.slot = s
+	if v, done := a.guard(stop); done {
+		a.finish(a.recall(v))
+		return
 	}
-	a.release(v)
-	a.settle(v)
+	a.handle()
 }
 
 // guards take the job from bytes to the brink of its handler, in this order. Each returns true with a verdict to go no further.
@@ -72,6 +71,12 @@ func (a *attempt) guard(stop context.Context) (verdict, bool) {
 		}
 	}
 	return verdict{}, false
+}
+
+// finish carries out the verdict.
+func (a *attempt) finish(v verdict) {
+	a.release(v)
+	a.settle(v)
 }
 
 // release gives back what admission took and tells the destination's breaker how the attempt went.

@@ -11,31 +11,52 @@ import (
 	"github.com/caisson-go/caisson/pools"
 )
 
-// handle runs the handler in a goroutine of its own, so that one which ignores its context cannot keep the job: some time after its context
-// has ended, the attempt goes on without it.
-func (a *attempt) handle() verdict {
-	ctx, cancel := a.context()
-	defer cancel(nil)
+// handle runs the handler on this goroutine, then ends the attempt. Should the handler ignore the end of its context, giveUp ends the attempt
+// from another goroutine, and this one only clears up when the handler has returned at last.
+func (a *attempt) handle() {
+	end := a.context()
 	a.started = time.Now()
-	a.beat.start(cancel)
+	a.watch.start(a.slot.cancel, end.Sub(a.started)+a.kind.config.TimeoutGrace, a.giveUp)
+	if a.w.stopIsHard() { // and has looked at those that ran
+		a.watch.hurry()
+	}
 	a.w.observe(&Started{Job: a.job, Kind: a.kind.name})
 
-	h := a.w.crew.take()
-	h.calls <- handlerCall{ctx: ctx, handler: a.kind.handler, job: a.job}
-	var err error
-	select {
-	case err = <-h.done:
-		a.w.crew.put(h)
-	case <-ctx.Done():
-		err = a.await(ctx, h)
-	}
+	err := error(&PanicError{}) // of a handler that ends its goroutine with runtime.Goexit
+	defer func() {
+		if a.watch.returned() {
+			a.finish(a.verdict(err))
+		} else {
+			a.late(err)
+		}
+	}()
+	err = a.call()
+}
+
+// call calls the handler and makes an error of a panic.
+func (a *attempt) call() (err error) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	err = a.kind.handler(&a.ctx, a.job)
+	returned = true
+	return err
+}
+
+// verdict is what becomes of a job whose handler is over with err.
+func (a *attempt) verdict(err error) verdict {
 	a.handled = time.Since(a.started)
-	a.beat.finish()
 	var cause error
 	if err != nil {
-		cause = context.Cause(ctx)
+		cause = context.Cause(&a.ctx)
 	}
-	cancel(nil) // whoever still waits for a transaction gets none
+	a.ctx.end() // whoever still waits for a transaction gets none
 	v := a.endTx(err, cause)
 	v.hold = v.hold && a.mayBeHeld()
 	if v.hold {
@@ -58,32 +79,9 @@ func judge(err, cause error) (v verdict) {
 	return classify(err, cause)
 }
 
-// await gives a handler whose context has ended some time to return: until the stop is over, else the kind's grace.
-func (a *attempt) await(ctx context.Context, h *handlerLoop) error {
-	cause := context.Cause(ctx)
-	patience := time.NewTimer(a.kind.config.TimeoutGrace)
-	defer patience.Stop()
-	giveUp := patience.C
-	if errors.Is(cause, ErrStopping) {
-		giveUp = nil // hardStop comes
-	}
-	select {
-	case err := <-h.done:
-		a.w.crew.put(h)
-		return err
-	case <-giveUp:
-	case <-a.w.hardStop:
-	}
-	a.abandon(h) //nolint:contextcheck // the handler's context is over
-	if errors.Is(cause, ErrTimeout) || errors.Is(cause, ErrLeaseEnding) {
-		return fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", cause, a.kind.config.TimeoutGrace, a.limit)
-	}
-	return cause
-}
-
-// context is the handler's: bounded by the timeout and the job's deadline, cancelled with a cause, and carrying the job.
-func (a *attempt) context() (context.Context, context.CancelCauseFunc) {
-	outer, cancel := context.WithCancelCause(a.w.work)
+// context makes the handler's: bounded by the timeout and the job's deadline, cancelled with a cause, and carrying the job. It returns when the
+// context ends at the latest.
+func (a *attempt) context() time.Time {
 	a.limit = a.kind.limit()
 	if own := a.permit.Timeout(); own > 0 {
 		a.limit = min(a.limit, own)
@@ -96,11 +94,9 @@ func (a *attempt) context() (context.Context, context.CancelCauseFunc) {
 	if last := a.lastMoment(); !last.IsZero() && last.Before(end) {
 		end, why = last, ErrLeaseEnding
 	}
-	inner, stopTimer := context.WithDeadlineCause(outer, end, why)
-	return &jobContext{Context: inner, attempt: a, job: a.job, logger: a.w.cfg.Logger}, func(cause error) {
-		cancel(cause)
-		stopTimer()
-	}
+	ctx, cancel := context.WithDeadlineCause(a.slot.context(a.w.work), end, why)
+	a.ctx = jobContext{Context: ctx, end: cancel, attempt: a, job: a.job, logger: a.w.cfg.Logger}
+	return end
 }
 
 // lastMoment is when an unkeyed handler has to end, so that it has returned and is settled when the broker takes the message back and
@@ -116,28 +112,39 @@ func (a *attempt) lastMoment() time.Time {
 // settleTime is what a settlement may take.
 const settleTime = time.Second
 
-// abandon goes on without a handler that does not return. It keeps its slot and its place in the bulkhead, so that such handlers cannot pile
-// up. Should it succeed after all before another attempt has begun, that completes the key, unless it wanted a transaction: that one was rolled
-// back.
-func (a *attempt) abandon(h *handlerLoop) {
+// giveUp goes on without a handler that has ignored the end of its context for the kind's grace, or to the end of the stop. It keeps its slot
+// and its place in the bulkhead, so that such handlers cannot pile up.
+func (a *attempt) giveUp() {
+	<-a.ctx.Done()
+	err := context.Cause(&a.ctx)
+	if errors.Is(err, ErrStopping) && !a.w.stopIsHard() {
+		return // it has time until then
+	}
 	job, kind := a.job, a.kind.name
+	if !a.watch.abandon(func() { a.w.stuck.add(job) }) {
+		return // it has returned after all
+	}
+	defer a.w.heart.remove(a)
 	a.abandoned = true
-	a.w.stuck.add(job)
 	a.w.observe(&Abandoned{Job: job, Kind: kind})
 	a.w.cfg.Logger.Error("handler ignores its cancelled context: abandoned, its slot stays taken", "job", job.ID, "kind", kind, "attempt", job.Attempt)
-	a.w.late.Go(func() {
-		err := <-h.done
-		a.w.crew.put(h)
-		if err == nil && a.held.Token != 0 && !a.tx.wanted() {
-			a.completeLate()
-		}
-		if a.seat {
-			a.kind.pool.Release()
-		}
-		a.queue.slots.put(1)
-		a.w.stuck.remove(job)
-		a.w.observe(&Abandoned{Job: job, Kind: kind, Returned: true})
-	})
+	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrLeaseEnding) {
+		err = fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", err, a.kind.config.TimeoutGrace, a.limit)
+	}
+	a.finish(a.verdict(err))
+}
+
+// late clears up behind an abandoned handler that has returned. Should it have succeeded before another attempt has begun, that completes the
+// key, unless it wanted a transaction: that one was rolled back.
+func (a *attempt) late(err error) {
+	if err == nil && a.held.Token != 0 && !a.tx.wanted() {
+		a.completeLate()
+	}
+	if a.seat {
+		a.kind.pool.Release()
+	}
+	a.w.stuck.remove(a.job)
+	a.w.observe(&Abandoned{Job: a.job, Kind: a.kind.name, Returned: true})
 }
 
 // completeLate records the success of an abandoned handler. It fails, rightly, if another attempt has begun or the run was closed.

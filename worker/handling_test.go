@@ -28,7 +28,7 @@ func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 			broker := queuetest.NewFaultBroker(b.broker, queuetest.Script(queuetest.OpExtend, queuetest.Fault{Expire: true}))
-			b.start(worker.Config{Registry: registry, Broker: broker})
+			b.start(worker.Config{Registry: registry, Broker: broker, Concurrency: 1}) // the second attempt follows in the same slot
 			id := b.enqueue(worker.NewJob{Kind: "k"})
 			b.after(5 * time.Minute)
 			s := b.settled(id)
@@ -64,6 +64,33 @@ func TestContextEndsWithTheDeadline(t *testing.T) {
 		b.after(2 * time.Hour)
 		if !ended.Equal(deadline) {
 			t.Errorf("context ended at %s, deadline %s", ended, deadline)
+		}
+	})
+}
+
+// A handler's context ends when it returns, for what it has left running, and that of the next job in its slot does not.
+func TestContextEndsWithTheHandler(t *testing.T) {
+	var contexts []context.Context
+	registry := worker.NewRegistry()
+	work(registry, "k", worker.KindConfig{}, func(ctx context.Context, _ *worker.Job) error {
+		for _, earlier := range contexts {
+			if err := earlier.Err(); !errors.Is(err, context.Canceled) {
+				t.Errorf("context of a handler that has returned: %v", err)
+			}
+		}
+		contexts = append(contexts, ctx)
+		return context.Cause(ctx)
+	})
+	inBubble(t, worker.Config{Registry: registry, Concurrency: 1}, func(b *bubble) {
+		var ids []string
+		for range 3 {
+			ids = append(ids, b.enqueue(worker.NewJob{Kind: "k"}))
+		}
+		b.after(time.Minute)
+		for _, id := range ids {
+			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.Succeeded {
+				t.Errorf("settled %+v", s)
+			}
 		}
 	})
 }

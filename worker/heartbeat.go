@@ -16,8 +16,9 @@ type heart struct {
 	w     *Worker
 	every time.Duration // how often an attempt is extended
 
-	mu    sync.Mutex
-	alive map[*attempt]struct{}
+	mu       sync.Mutex
+	alive    map[*attempt]struct{}
+	attempts sync.WaitGroup // of all that are alive
 }
 
 // heartLimit bounds the leases that are extended at once; drivers join them in batches.
@@ -34,8 +35,6 @@ type beat struct {
 	held idempotency.Held
 	// claim and lease go their own ways: a store that hangs must not keep leases from being extended, nor a broker claims.
 	claim, lease pulse
-	// cancel ends the handler's context; nil while no handler runs.
-	cancel context.CancelCauseFunc
 	// committing says that the handler's transaction is about to complete the claim, and then holds it better than an extension could, which
 	// would wait for it and have all others wait.
 	committing bool
@@ -49,17 +48,33 @@ type pulse struct {
 	busy bool // an extension is under way
 }
 
-func (h *heart) add(a *attempt) {
-	a.beat.lease.next = a.received.Add(h.every)
+func (h *heart) add(list []*attempt) {
+	h.attempts.Add(len(list))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.alive[a] = struct{}{}
+	for _, a := range list {
+		a.beat.lease.next = a.received.Add(h.every)
+		h.alive[a] = struct{}{}
+	}
 }
 
+// remove lets go of an attempt that is over. Further calls do nothing.
 func (h *heart) remove(a *attempt) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.alive, a)
+	if _, ok := h.alive[a]; ok {
+		delete(h.alive, a)
+		h.attempts.Done()
+	}
+}
+
+// hurry ends the patience with all handlers that run.
+func (h *heart) hurry() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for a := range h.alive {
+		a.watch.hurry()
+	}
 }
 
 func (h *heart) len() int {
@@ -123,7 +138,7 @@ func (h *heart) extendClaims(ctx context.Context, list []*attempt) {
 		a, next := list[i], start.Add(h.every)
 		switch {
 		case errors.Is(err, idempotency.ErrClaimLost):
-			if a.beat.end(ErrClaimLost) {
+			if a.watch.interrupt(ErrClaimLost, a.kind.config.TimeoutGrace) {
 				h.w.observe(&ClaimLost{Job: a.job, Kind: a.kind.name})
 			}
 		case err != nil:
@@ -158,16 +173,15 @@ func (h *heart) extendLease(ctx context.Context, a *attempt) {
 func (h *heart) leaseLost(a *attempt) {
 	a.beat.mu.Lock()
 	first := !a.beat.leaseGone
-	running := a.beat.cancel != nil
 	keyed := a.beat.held.Token != 0
 	a.beat.leaseGone = true
 	a.beat.mu.Unlock()
-	if !first || !running {
+	if !first || !a.watch.runs() {
 		return
 	}
 	h.w.observe(&LeaseLost{Job: a.job, Kind: a.kind.name})
 	if !keyed {
-		a.beat.end(ErrLeaseLost)
+		a.watch.interrupt(ErrLeaseLost, a.kind.config.TimeoutGrace)
 	}
 }
 
@@ -215,35 +229,9 @@ func (b *beat) hold(held idempotency.Held, next time.Time) {
 	b.held, b.claim.next = held, next
 }
 
-// start tells the heartbeat that a handler runs, which cancel ends.
-func (b *beat) start(cancel context.CancelCauseFunc) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cancel = cancel
-}
-
-// finish tells the heartbeat that the handler is done. Extending goes on until settlement.
-func (b *beat) finish() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.cancel = nil
-}
-
 // commit tells the heartbeat that a commit is under way, or is over.
 func (b *beat) commit(on bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.committing = on
-}
-
-// end cancels the handler, if one runs, and reports whether it did.
-func (b *beat) end(cause error) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.cancel == nil {
-		return false
-	}
-	b.cancel(cause)
-	b.cancel = nil
-	return true
 }

@@ -66,6 +66,7 @@ type jobKey struct{}
 // jobContext is the handler's context: it knows its job, so that no wrapping context has to.
 type jobContext struct {
 	context.Context
+	end     context.CancelFunc
 	attempt *attempt
 	job     *Job
 	logger  *slog.Logger

@@ -36,7 +36,7 @@ const receiveLimit = 64
 // run receives until stop is done. Only an error that no waiting can mend ends it early.
 func (q *queueRunner) run(stop context.Context) error {
 	for range q.slots.size {
-		q.w.attempts.Go(func() { q.work(stop) })
+		q.w.crew.Go(func() { q.work(stop) })
 	}
 	defer close(q.jobs)
 	for {
@@ -102,25 +102,30 @@ func (q *queueRunner) start(leases []*queue.Lease) {
 	}
 	now := time.Now()
 	q.w.observe(&Received{Queue: q.cfg.Name, Count: len(leases)})
-	for _, lease := range leases {
-		q.jobs <- &attempt{w: q.w, lease: lease, queue: q, received: now}
+	list := make([]*attempt, len(leases))
+	for i, lease := range leases {
+		list[i] = &attempt{w: q.w, lease: lease, queue: q, received: now}
+	}
+	q.w.heart.add(list)
+	for _, a := range list {
+		q.jobs <- a
 	}
 }
 
 // work runs attempts one after the other. There is one such goroutine per slot, so that an attempt finds a stack that has grown already.
 func (q *queueRunner) work(stop context.Context) {
+	var s slot
 	ended := false
 	defer func() {
+		s.close()
 		if !ended { // code of the program ended the goroutine
 			q.slots.put(1)
-			q.w.attempts.Go(func() { q.work(stop) })
+			q.w.crew.Go(func() { q.work(stop) })
 		}
 	}()
 	for a := range q.jobs {
-		a.run(stop)
-		if !a.abandoned {
-			q.slots.put(1)
-		}
+		a.run(stop, &s)
+		q.slots.put(1)
 	}
 	ended = true
 }

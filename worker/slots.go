@@ -112,3 +112,24 @@ func sign(n int) int {
 	}
 	return 1
 }
+
+// slot is what the attempts of one slot's goroutine use one after the other.
+type slot struct {
+	ctx    context.Context //nolint:containedctx // it lives as long as the slot
+	cancel context.CancelCauseFunc
+}
+
+// context returns a context to derive a handler's from, which cancel ends with a cause. It is made anew only when cancel was called: one for
+// each attempt would cost more than all else about a handler's context.
+func (s *slot) context(work context.Context) context.Context {
+	if s.ctx == nil || s.ctx.Err() != nil {
+		s.ctx, s.cancel = context.WithCancelCause(work)
+	}
+	return s.ctx
+}
+
+func (s *slot) close() {
+	if s.cancel != nil {
+		s.cancel(nil)
+	}
+}

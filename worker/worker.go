@@ -33,12 +33,10 @@ type Worker struct {
 	work     context.Context // of handlers; cancelled with ErrStopping when the stop grace is over
 	settling *bounded        // of calls to stores and broker; outlives work
 	hardStop chan struct{}   // closed when handlers that have not returned are abandoned
-	attempts sync.WaitGroup
-	crew     crew
+	crew     sync.WaitGroup  // of the slots' goroutines
 	// unsubscribed is closed when the stop has ended the subscriptions. Jobs are given back only then: a broker that pushes would hand them
 	// to this worker again, and count it.
 	unsubscribed chan struct{}
-	late         sync.WaitGroup // waits for abandoned handlers
 
 	mu      sync.Mutex
 	state   state
@@ -179,23 +177,34 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) drain(receivers *sync.WaitGroup, endWork context.CancelCauseFunc, endSettling context.CancelFunc) error {
 	timers := []*time.Timer{
 		time.AfterFunc(w.cfg.Stop.Grace, func() { endWork(ErrStopping) }),
-		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard, func() { close(w.hardStop) }),
+		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard, func() {
+			close(w.hardStop)
+			w.heart.hurry()
+		}),
 		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard+settleGrace, endSettling),
 	}
 	receivers.Wait()
 	err := w.unsubscribe()
 	close(w.unsubscribed)
-	w.attempts.Wait()
+	w.heart.attempts.Wait()
 	for _, t := range timers {
 		t.Stop()
 	}
-	w.crew.close()
 	if jobs := w.stuck.list(); len(jobs) > 0 {
 		return errors.Join(err, &AbandonedError{Jobs: jobs})
 	}
-	w.crew.wg.Wait()
-	w.late.Wait()
+	w.crew.Wait()
 	return err
+}
+
+// stopIsHard reports whether handlers have no time left to return.
+func (w *Worker) stopIsHard() bool {
+	select {
+	case <-w.hardStop:
+		return true
+	default:
+		return false
+	}
 }
 
 // settleGrace is how long after the hard stop settlements may still try to reach an unavailable store or broker.

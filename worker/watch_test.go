@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A handler has either returned or was given up, never both, whichever comes first.
+func TestHandlerIsOverOnce(t *testing.T) {
+	for range 2000 {
+		var h watch
+		h.start(func(error) {}, time.Hour, func() {})
+		var returned, abandoned, marked bool
+		var both sync.WaitGroup
+		both.Go(func() { returned = h.returned() })
+		both.Go(func() { abandoned = h.abandon(func() { marked = true }) })
+		both.Wait()
+		if returned == abandoned || marked != abandoned {
+			t.Fatalf("returned %t, abandoned %t, marked %t", returned, abandoned, marked)
+		}
+	}
+}
+
+// Patience ends with the time that the handler had from the beginning, with what an interruption leaves it, or at once.
+func TestPatience(t *testing.T) {
+	lost := errors.New("lost")
+	for name, c := range map[string]struct {
+		do   func(h *watch)
+		want time.Duration
+	}{
+		"nothing happens": {func(*watch) {}, 10 * time.Second},
+		"interrupted":     {func(h *watch) { h.interrupt(lost, 2*time.Second) }, 3 * time.Second},
+		"interrupted twice": {func(h *watch) {
+			if !h.runs() || !h.interrupt(lost, 2*time.Second) || h.runs() {
+				t.Error("not interrupted")
+			}
+			time.Sleep(time.Second)
+			if h.interrupt(errors.New("again"), time.Minute) {
+				t.Error("interrupted again")
+			}
+		}, 3 * time.Second},
+		"hurried": {func(h *watch) { h.hurry() }, time.Second},
+		"hurried after it was interrupted": {func(h *watch) {
+			h.interrupt(lost, time.Minute)
+			h.hurry()
+		}, time.Second},
+		"returned": {func(h *watch) {
+			h.returned()
+			h.hurry()
+			if h.interrupt(lost, 0) {
+				t.Error("interrupted a handler that has returned")
+			}
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				start := time.Now()
+				var after time.Duration
+				var h watch
+				h.start(cancel, 10*time.Second, func() { after = time.Since(start) })
+				time.Sleep(time.Second)
+				c.do(&h)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if after != c.want {
+					t.Errorf("given up after %s, want %s", after, c.want)
+				}
+				if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, lost) {
+					t.Errorf("cause %v", cause)
+				}
+			})
+		})
+	}
+}
