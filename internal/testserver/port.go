@@ -17,13 +17,20 @@ const (
 // freePort returns a port at which nothing listens.
 func freePort(t testing.TB) int {
 	t.Helper()
-	for range 100 {
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
+	return tryPorts(t, func(port int) error {
 		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", loopback(port))
 		if err != nil {
-			continue
+			return err
 		}
-		if err := l.Close(); err == nil {
+		return l.Close()
+	})
+}
+
+// tryPorts returns the first port with which use succeeds.
+func tryPorts(t testing.TB, use func(port int) error) int {
+	t.Helper()
+	for range 100 {
+		if port := firstPort + rand.IntN(lastPort-firstPort+1); use(port) == nil {
 			return port
 		}
 	}

@@ -25,8 +25,12 @@ type Proxy struct {
 // StartProxy starts a proxy in front of target, a host with a port, and ends it with the test.
 func StartProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
-	p := &Proxy{t: t, target: target, addr: loopback(freePort(t)), faults: newFaults()}
-	p.Restore()
+	p := &Proxy{t: t, target: target, faults: newFaults()}
+	port := tryPorts(t, func(port int) (err error) { // which others look for at the same time
+		p.session, err = listen(loopback(port), target, p.faults)
+		return err
+	})
+	p.addr = loopback(port)
 	t.Cleanup(p.Cut)
 	return p
 }
