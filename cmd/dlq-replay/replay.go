@@ -54,7 +54,7 @@ From the broker's own queues a dead letter leaves when its new message is confir
 is more than 10,000 messages, the replay stops and says so.
 
 Exits 1 if nothing was replayed although something was to be, 4 if some entries were not, or a canary or a breaker kept the rest dead, and
-130 after ctrl-C. Entries that have completed meanwhile are no failure.`,
+130 after ctrl-C. Entries that have completed meanwhile, or were replayed before, are no failure; an --id that no entry has is one.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plan, err := f.plan(cmd, time.Now())
@@ -127,6 +127,7 @@ func (t *tool) replay(cmd *cobra.Command, plan dlq.ReplayConfig, f replayFlags) 
 	if err := s.equip(&plan, f); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.unknown(context.WithoutCancel(ctx), plan.Filter)) }()
 	if !plan.DryRun && !f.yes {
 		what, err := t.question(ctx, s, plan)
 		if err != nil {
