@@ -91,6 +91,11 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 	if err != nil {
 		return err
 	}
+	if s.isGone(e) {
+		if e, err = s.renewed(ctx, job); err != nil {
+			return err
+		}
+	}
 	if of, ok := job.Headers[headerTenant]; ok && of != e.Tenant {
 		return &worker.Error{
 			Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored,
@@ -132,7 +137,7 @@ func (s *Sender) log(ctx context.Context, e Endpoint, r Response) {
 // the job: see [Apply].
 func (s *Sender) closed(e Endpoint) error {
 	switch {
-	case e.State == StateDisabled && e.Reason == ReasonGone, s.gone.has(e):
+	case s.isGone(e):
 		return &worker.Error{Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: pools.Ignored}
 	case e.State != StateActive:
 		return &worker.Error{
@@ -141,6 +146,22 @@ func (s *Sender) closed(e Endpoint) error {
 		}
 	}
 	return nil
+}
+
+func (s *Sender) isGone(e Endpoint) bool {
+	return e.State == StateDisabled && e.Reason == ReasonGone || s.gone.has(e)
+}
+
+// renewed looks a job's endpoint up once more, where that was answered from memory.
+func (s *Sender) renewed(ctx context.Context, job *worker.Job) (Endpoint, error) {
+	if r, ok := s.cfg.Endpoints.(Renewer); ok {
+		ctx, cancel := context.WithTimeout(ctx, lookupPause)
+		defer cancel()
+		if err := r.Renew(ctx); err != nil {
+			return Endpoint{}, deferred(lookupPause, fmt.Errorf("endpoint is gone as far as is known here; look it up again: %w", err))
+		}
+	}
+	return s.endpoint(ctx, job)
 }
 
 // endpoint finds the job's endpoint. A job whose endpoint is not known, or cannot be looked up, waits without an attempt spent.

@@ -22,6 +22,13 @@ type Endpoints interface {
 	Get(ctx context.Context, id string) (Endpoint, error)
 }
 
+// Renewer is an [Endpoints] that answers from memory. Before a job is given up because its endpoint is gone it is asked to look again: the endpoint
+// may have been enabled a moment ago, and the job enqueued because of that.
+type Renewer interface {
+	// Renew returns when what was changed before the call is known, or with an error: then the job is put back without an attempt spent.
+	Renew(ctx context.Context) error
+}
+
 // Static holds endpoints in memory, usually those of a configuration file. It is an [Endpoints] and a [Subscribers]. Make one with [NewStatic]. Reads never wait for [Static.Replace].
 type Static struct {
 	guard *Guard

@@ -36,6 +36,12 @@ type plant struct {
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
+	return newPlantThatLooks(t, quick)
+}
+
+// newPlantThatLooks is one whose mirror looks for changes that often.
+func newPlantThatLooks(t *testing.T, every time.Duration) *plant {
+	t.Helper()
 	ctx := context.Background()
 	p := &plant{t: t, settled: make(chan worker.Settled, 1000), changed: make(chan webhook.Endpoint, 100)}
 	p.status.Store(http.StatusOK)
@@ -63,7 +69,7 @@ func newPlant(t *testing.T) *plant {
 	add(t, p.registry, e)
 
 	var w *worker.Worker
-	p.mirror, err = endpoints.NewMirror(endpoints.MirrorConfig{Registry: p.registry, Interval: quick, OnChange: func(e webhook.Endpoint, deleted bool) {
+	p.mirror, err = endpoints.NewMirror(endpoints.MirrorConfig{Registry: p.registry, Interval: every, OnChange: func(e webhook.Endpoint, deleted bool) {
 		if err := webhook.Apply(w.Destinations(), time.Now(), e, deleted); err != nil {
 			t.Error(err)
 		}

@@ -35,11 +35,22 @@ func (m *Mirror) Run(ctx context.Context) error {
 	ticker := time.NewTicker(m.cfg.Interval)
 	defer ticker.Stop()
 	for {
-		m.note(ctx, m.look(ctx))
+		waiting := m.asked.begin()
+		err := m.look(ctx)
+		waiting.end(err)
+		m.note(ctx, err)
+		if waiting != nil {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(renewEvery):
+			}
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
+		case <-m.asked.wake:
 		}
 	}
 }

@@ -59,6 +59,7 @@ type Mirror struct {
 	cfg    MirrorConfig
 	loaded chan struct{}
 	follow follow // Run's alone
+	asked  *renewals
 
 	mu    sync.RWMutex
 	ready bool
@@ -89,7 +90,7 @@ func NewMirror(cfg MirrorConfig) (*Mirror, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Mirror{cfg: cfg, loaded: make(chan struct{}), byID: make(map[string]mirrored)}, nil
+	return &Mirror{cfg: cfg, loaded: make(chan struct{}), asked: newRenewals(), byID: make(map[string]mirrored)}, nil
 }
 
 // Loaded is closed once the first load is done.
