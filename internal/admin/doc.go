@@ -2,8 +2,8 @@
 //
 // What it guarantees:
 //
-//   - Without credentials it listens on the loopback only: [New] refuses any other address. With credentials every page but
-//     /healthz asks for them, and they are compared in constant time.
+//   - Without credentials it listens on the loopback only: [New] refuses any other address. With credentials every page asks for them, and they are
+//     compared in constant time. Only the probes of orchestrators go without: /healthz, and /readyz, which then says whether, but not why.
 //   - It only shows, the API excepted. GET and HEAD are answered, every other method gets 405, so that no link and no form can change anything.
 //   - The API is there for those with credentials only, also on the loopback: without user and password every request to it gets 403.
 //   - /healthz speaks of the process alone and never waits for a dependency: a broker that is down must not have workers killed.

@@ -10,7 +10,7 @@ import (
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", healthz)
-	mux.Handle("/readyz", s.authenticated(http.HandlerFunc(s.readyz)))
+	mux.Handle("/readyz", s.authenticatedOr(http.HandlerFunc(s.readyz), s.readyzForAll))
 	if s.cfg.Metrics != nil {
 		mux.Handle("/metrics", s.authenticated(s.cfg.Metrics))
 	}
@@ -29,7 +29,10 @@ func (s *Server) api() http.Handler {
 			Problem(w, http.StatusForbidden, "no-credentials", "there is no API without credentials, on the loopback neither: set admin.user and admin.password")
 		})
 	}
-	return s.authenticatedOr(s.cfg.API, func(w http.ResponseWriter) { Problem(w, http.StatusUnauthorized, "unauthorized", needCredentials) })
+	return s.authenticatedOr(s.cfg.API, func(w http.ResponseWriter, _ *http.Request) {
+		challenge(w)
+		Problem(w, http.StatusUnauthorized, "unauthorized", needCredentials)
+	})
 }
 
 // healthz says that the process runs. It asks nobody.
@@ -62,13 +65,21 @@ func hardened(next http.Handler) http.Handler {
 
 // authenticated asks for the credentials if there are any.
 func (s *Server) authenticated(next http.Handler) http.Handler {
-	return s.authenticatedOr(next, func(w http.ResponseWriter) { http.Error(w, needCredentials, http.StatusUnauthorized) })
+	return s.authenticatedOr(next, func(w http.ResponseWriter, _ *http.Request) {
+		challenge(w)
+		http.Error(w, needCredentials, http.StatusUnauthorized)
+	})
 }
 
-const needCredentials = "user and password are required"
+const needCredentials = "user and password are required, and have to be those of admin.user and admin.password"
+
+// challenge has browsers ask for credentials.
+func challenge(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", `Basic realm="caisson", charset="UTF-8"`)
+}
 
 // authenticatedOr does, and lets refuse answer those who give none, or others.
-func (s *Server) authenticatedOr(next http.Handler, refuse func(http.ResponseWriter)) http.Handler {
+func (s *Server) authenticatedOr(next http.Handler, refuse http.HandlerFunc) http.Handler {
 	if s.cfg.User == "" {
 		return next
 	}
@@ -79,8 +90,7 @@ func (s *Server) authenticatedOr(next http.Handler, refuse func(http.ResponseWri
 		gotUser, gotPassword := sha256.Sum256([]byte(user)), sha256.Sum256([]byte(password))
 		same := subtle.ConstantTimeCompare(gotUser[:], wantUser[:]) & subtle.ConstantTimeCompare(gotPassword[:], wantPassword[:])
 		if !given || same != 1 {
-			w.Header().Set("WWW-Authenticate", `Basic realm="caisson", charset="UTF-8"`)
-			refuse(w)
+			refuse(w, r)
 			return
 		}
 		next.ServeHTTP(w, r)

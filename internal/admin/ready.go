@@ -21,7 +21,7 @@ type Check struct {
 // readiness is the body of /readyz.
 type readiness struct {
 	Ready  bool          `json:"ready"`
-	Checks []checkResult `json:"checks"`
+	Checks []checkResult `json:"checks,omitempty"`
 }
 
 type checkResult struct {
@@ -33,6 +33,24 @@ type checkResult struct {
 
 // readyz answers 200 if every check holds, else 503 with the reasons.
 func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	state := s.ready(r)
+	writeJSON(w, statusOf(state), state)
+}
+
+// readyzForAll answers orchestrators, whose probes carry no credentials: whether, but not why.
+func (s *Server) readyzForAll(w http.ResponseWriter, r *http.Request) {
+	state := s.ready(r)
+	writeJSON(w, statusOf(state), readiness{Ready: state.Ready})
+}
+
+func statusOf(r readiness) int {
+	if r.Ready {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+func (s *Server) ready(r *http.Request) readiness {
 	ctx, cancel := context.WithTimeout(r.Context(), s.cfg.CheckTimeout)
 	defer cancel()
 	state := readiness{Ready: true, Checks: make([]checkResult, len(s.cfg.Checks))}
@@ -41,13 +59,10 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 		wg.Go(func() { state.Checks[i] = run(ctx, check, s.cfg.CheckTimeout) })
 	}
 	wg.Wait()
-	status := http.StatusOK
 	for _, c := range state.Checks {
-		if !c.OK {
-			state.Ready, status = false, http.StatusServiceUnavailable
-		}
+		state.Ready = state.Ready && c.OK
 	}
-	writeJSON(w, status, state)
+	return state
 }
 
 // run calls one probe. A panic in it is a failing check, not the end of the page.

@@ -121,7 +121,8 @@ func TestReadyWithoutFault(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	// Every address: with credentials that is allowed.
-	url := start(t, Config{Addr: ":0", User: "ops", Password: "s3cret", Metrics: metrics})
+	broken := Check{"broker", func(context.Context) error { return errors.New("cannot be reached at amqp.internal") }}
+	url := start(t, Config{Addr: ":0", User: "ops", Password: "s3cret", Metrics: metrics, Checks: []Check{broken}})
 	tests := []struct {
 		name           string
 		user, password string
@@ -134,25 +135,30 @@ func TestCredentials(t *testing.T) {
 		{"right", "ops", "s3cret", 200},
 	}
 	for _, tt := range tests {
-		for _, path := range []string{"/readyz", "/metrics"} {
-			status, header, body := ask(t, "GET", url+path, func(r *http.Request) {
-				if tt.user != "" {
-					r.SetBasicAuth(tt.user, tt.password)
-				}
-			})
-			if status != tt.status {
-				t.Errorf("%s: %s answers %d, want %d", tt.name, path, status, tt.status)
+		status, header, body := ask(t, "GET", url+"/metrics", func(r *http.Request) {
+			if tt.user != "" {
+				r.SetBasicAuth(tt.user, tt.password)
 			}
-			if status == 401 && (header.Get("WWW-Authenticate") == "" || strings.Contains(body, "caisson_up")) {
-				t.Errorf("%s: %s refuses badly: %v %s", tt.name, path, header, body)
-			}
+		})
+		if status != tt.status {
+			t.Errorf("%s: answers %d, want %d", tt.name, status, tt.status)
+		}
+		if status == 401 && (header.Get("WWW-Authenticate") == "" || strings.Contains(body, "caisson_up")) {
+			t.Errorf("%s: refuses badly: %v %s", tt.name, header, body)
 		}
 	}
 	if status, _, _ := ask(t, "GET", url+"/healthz", nil); status != 200 {
 		t.Errorf("/healthz asks for credentials: %d", status)
 	}
+	if status, _, body := ask(t, "GET", url+"/readyz", nil); status != 503 || !strings.Contains(body, `"ready": false`) || strings.Contains(body, "internal") {
+		t.Errorf("/readyz without credentials: %d %s", status, body)
+	}
+	own := func(r *http.Request) { r.SetBasicAuth("ops", "s3cret") }
+	if status, _, body := ask(t, "GET", url+"/readyz", own); status != 503 || !strings.Contains(body, "amqp.internal") {
+		t.Errorf("/readyz with credentials: %d %s", status, body)
+	}
 	// A cross-site form rides on the browser's credentials: the method stops it.
-	if status, _, _ := ask(t, "POST", url+"/readyz", func(r *http.Request) { r.SetBasicAuth("ops", "s3cret") }); status != 405 {
+	if status, _, _ := ask(t, "POST", url+"/readyz", own); status != 405 {
 		t.Errorf("POST with credentials answers %d", status)
 	}
 }

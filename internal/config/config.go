@@ -109,7 +109,7 @@ type Idempotency struct {
 // Admin configures the admin server.
 type Admin struct {
 	Addr     string `key:"addr" default:"127.0.0.1:9464" doc:"Where /healthz, /readyz, /metrics and the API of webhooks listen; off for nowhere, in a file with quotes around it. An address beyond the loopback needs admin.user and admin.password."`
-	User     string `key:"user" doc:"User name for basic authentication. Without it there is no API under /v1/, on the loopback neither: any program on this host, and any page in a browser on it, could use it."`
+	User     string `key:"user" doc:"User name for basic authentication. Without it there is no API under /v1/, on the loopback neither: any program on this host, and any page in a browser on it, could use it. With it /metrics asks for it as well; /healthz and /readyz answer without, /readyz then leaving out why."`
 	Password Secret `key:"password" doc:"Its password."`
 }
 
