@@ -1,14 +1,11 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -103,7 +100,7 @@ func (s *session) begin(ctx context.Context, id, action string, f dlq.Filter, pl
 	if r.log == nil {
 		return r, nil
 	}
-	_, err := r.log.BeginAudit(ctx, dlq.Audit{ID: id, Action: action, Actor: actor(), Filter: filterText(f), Planned: planned})
+	_, err := r.log.BeginAudit(ctx, dlq.Audit{ID: id, Action: action, Actor: cli.Actor(), Filter: filterText(f), Planned: planned})
 	if err != nil {
 		return nil, fmt.Errorf("record the %s in the audit log, without which nothing is begun: %w", action, err)
 	}
@@ -141,19 +138,6 @@ func (r *recorder) end(ctx context.Context, c dlq.AuditCounts, problem error) er
 
 // newID names an operation.
 func newID(action string) string { return action + "-" + rand.Text() }
-
-// actor returns user@host, as far as the system tells.
-func actor() string {
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return cmp.Or(name, "unknown") + "@" + host
-}
 
 // filterText is a filter as the log keeps it: JSON, or "all" for everything that is dead.
 func filterText(f dlq.Filter) string {

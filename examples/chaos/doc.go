@@ -2,7 +2,7 @@
 //
 //	go run ./examples/chaos
 //
-// It takes about a minute, needs nothing but Go, and prints two parts as Markdown, which docs/chaos.md quotes.
+// It takes a minute and a half, needs nothing but Go, and prints two parts as Markdown, which docs/chaos.md quotes.
 //
 // The first part has one endpoint for each way of being sick: hanging, refusing connections, answering 500, answering 429, flapping. The worker has
 // its defaults for webhooks with every time divided by 60, so that an outage of 20 minutes lasts 20 seconds. It tells how many requests the

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -10,7 +11,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) > 1 {
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "chaos makes a webhook endpoint sick in each of the usual ways and measures, in a minute and a half, what the worker makes of it. It takes no arguments.")
+	}
+	flag.Parse()
+	if flag.NArg() > 0 {
 		fmt.Fprintln(os.Stderr, "chaos: takes no arguments")
 		os.Exit(2)
 	}

@@ -197,7 +197,10 @@ func (p *program) resendCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "resend ID EVENT...",
 		Short: "Deliver events to an endpoint again, also those that were delivered",
-		Args:  cli.Args(cobra.MinimumNArgs(2)),
+		Long: `Enqueues events that were published once more for one endpoint, also those that it has taken: each as a job of its own, under the same
+webhook-id, by which a receiver drops doubles. It waits like any delivery where the endpoint is paused or its breaker is open, and goes past the
+line of an endpoint that asks for order. What an endpoint never got, recover sends.`,
+		Args: cli.Args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, needs{mode: stack.Existing, broker: true}, func(ctx context.Context, s *session) error { return p.resend(ctx, s, args[0], args[1:]) })
 		},
@@ -209,7 +212,11 @@ func (p *program) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover ID --since WHEN",
 		Short: "Deliver all events since a time that an endpoint wants and has not got",
-		Args:  cli.Args(cobra.ExactArgs(1)),
+		Long: `Replays the endpoint's dead letters that were stored since a time, and enqueues the events published since then that it wants and of which no
+attempt is kept: also those of before the endpoint was added. Some of these may wait in the queue already; a copy of a delivery does no
+harm. What was tried and waits for its next attempt is left alone, and what was delivered is not sent again, for as long as attempts and
+idempotency keys are kept. It may be repeated, and is recorded in the audit log (dlq-replay audit).`,
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
 			if since == "" {
@@ -289,6 +296,6 @@ func (s *session) redelivery(ctx context.Context, id string) (endpoints.Entry, *
 	if err != nil {
 		return e, nil, err
 	}
-	again, err := webhooks.Recovery(s.open, client)
+	again, err := webhooks.Recovery(s.open, client, cli.Actor())
 	return e, again, err
 }

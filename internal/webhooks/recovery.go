@@ -1,21 +1,23 @@
 package webhooks
 
 import (
+	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
 )
 
-// Recovery returns what sends events again, with the dead letters and claims that the stack has.
-func Recovery(open *stack.Stack, client *worker.Client) (*journal.Recovery, error) {
+// Recovery returns what sends events again, in the name of actor, with the dead letters and claims that the stack has.
+func Recovery(open *stack.Stack, client *worker.Client, actor string) (*journal.Recovery, error) {
 	ordering, err := webhook.NewOrdering(webhook.OrderingConfig{Lines: open.Lines, Events: open.Journal, Client: client})
 	if err != nil {
 		return nil, err
 	}
-	c := journal.RecoveryConfig{Store: open.Journal, Client: client, Ordering: ordering}
+	c := journal.RecoveryConfig{Store: open.Journal, Client: client, Ordering: ordering, Actor: actor}
 	if open.Letters != nil {
 		c.DeadLetters, c.Broker = open.Letters, open.Broker
+		c.Audit, _ = open.Letters.(dlq.AuditLog)
 	}
 	if open.Claims != nil {
 		c.Claims = open.Claims

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caisson-go/caisson/internal/cli"
 	"github.com/caisson-go/caisson/internal/stack"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/webhook"
@@ -122,7 +123,7 @@ func (s *Settings) api(p Place, registry *endpoints.Registry, r *Running, client
 	if err != nil {
 		return nil, err
 	}
-	again, err := Recovery(p.Stack, client)
+	again, err := Recovery(p.Stack, client, "API of "+cli.Actor())
 	if err != nil {
 		return nil, err
 	}

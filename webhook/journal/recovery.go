@@ -27,6 +27,9 @@ type RecoveryConfig struct {
 	// DeadLetters holds what was given up, usually a [dlq.Store], and Broker takes it. Nil leaves dead letters alone.
 	DeadLetters dlq.Source
 	Broker      dlq.Publisher
+	// Audit gets a record of each RecoverSince, in the name of Actor, usually user@host. Without the record nothing is begun. Nil means none.
+	Audit dlq.AuditLog
+	Actor string
 	// Claims tells which of the dead letters were delivered meanwhile. Nil means that nobody can tell.
 	Claims dlq.KeyReader
 	// Rate is the most deliveries per second that RecoverSince enqueues. Zero means no limit.
@@ -91,14 +94,18 @@ func (r *Recovery) Resend(ctx context.Context, e webhook.Endpoint, eventID strin
 // RecoverSince replays the endpoint's dead letters that were stored since then, and enqueues the events published since then that it wants
 // and that it had no attempt of. What was delivered is not sent again, for as long as attempts and idempotency keys are kept. It may be repeated,
 // also after an error, with which it returns what it did until then.
-func (r *Recovery) RecoverSince(ctx context.Context, e webhook.Endpoint, since time.Time) (Recovered, error) {
-	var out Recovered
+func (r *Recovery) RecoverSince(ctx context.Context, e webhook.Endpoint, since time.Time) (out Recovered, err error) {
 	if e.Ordered && r.cfg.Ordering == nil {
 		return out, fmt.Errorf("recover endpoint %s: it asks for order: give the recovery an Ordering", e.ID)
 	}
+	end, err := r.record(ctx, e, since)
+	if err != nil {
+		return out, fmt.Errorf("recover endpoint %s: %w", e.ID, err)
+	}
+	defer func() { err = end(out, err) }()
 	e.Tenant = cmp.Or(e.Tenant, webhook.DefaultTenant)
 	filter := EventFilter{Tenant: e.Tenant, From: since, To: time.Now().Add(time.Minute)} // the store's clock may be ahead
-	err := r.replay(ctx, e, since, &out)
+	err = r.replay(ctx, e, since, &out)
 	if err != nil && ctx.Err() != nil {
 		return out, fmt.Errorf("recover endpoint %s: %w", e.ID, err)
 	}

@@ -136,8 +136,13 @@ func TestRecoverSince(t *testing.T) {
 		dead = dead[:9]
 
 		sick.Store(false)
-		recovery := r.recovery(nil)
+		recovery := r.recovery(func(c *journal.RecoveryConfig) { c.Audit, c.Actor = r.dead, "ann@host" })
 		got, err := recovery.RecoverSince(t.Context(), shop, since)
+		audits, _, auditErr := r.dead.Audits(t.Context(), "", 10)
+		if auditErr != nil || len(audits) != 1 || audits[0].Done != 29 || audits[0].State != dlq.AuditDone || audits[0].Actor != "ann@host" ||
+			!strings.Contains(audits[0].Filter, "endpoint shop") {
+			t.Errorf("audit %+v, %v", audits, auditErr)
+		}
 		if err != nil || got.Events != 40 || got.Missed != 20 || got.Replay.Replayed != 9 {
 			t.Errorf("%+v, %v: want 40 events, 20 missed and 9 replayed", got, err)
 		}
