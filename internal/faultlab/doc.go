@@ -14,5 +14,5 @@
 // There are two uses. [Matrix] runs a worker in the test's own process and injects one [Fault] after another while jobs are enqueued
 // and worked, and wants the worker to consume again soon, with as many goroutines and connections as before. [KillRound] runs worker
 // processes, this test binary started again ([Main]), and kills them with SIGKILL. Claims and dead letters are kept in a SQLite file
-// beside the broker, shared by all processes ([Stack]).
+// beside the broker, shared by all processes ([Stack]). Tests with processes and a ledger of another kind start and kill them with [StartChild].
 package faultlab

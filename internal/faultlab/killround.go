@@ -84,7 +84,7 @@ func KillRound(t testing.TB, plan KillPlan) *Ledger {
 	r.wait(t)
 	t.Logf("killed for %.1fs, all ended %.1fs later", killed.Sub(start).Seconds(), time.Since(killed).Seconds())
 	for _, c := range r.crew {
-		c.stop(t)
+		c.Stop(t)
 	}
 	if r.ledger.Runs, err = readBooks(dir); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ type round struct {
 	dir    string
 	stack  *Stack
 	feeder *feeder
-	crew   []*child
+	crew   []*Child
 	ledger *Ledger
 }
 
@@ -154,9 +154,9 @@ func (r *round) killAll(t testing.TB) {
 		victim := rand.IntN(len(r.crew))
 		if plan.Every > 0 {
 			victim = step % len(r.crew) // in turn, so that each has come up before it goes
-			r.crew[victim].awaitWork(r.dir, next)
+			awaitWork(r.crew[victim], r.dir, next)
 		}
-		r.ledger.Kills = append(r.ledger.Kills, r.crew[victim].kill(t))
+		r.ledger.Kills = append(r.ledger.Kills, r.crew[victim].Kill(t))
 		r.crew[victim] = startChild(t, plan, r.dir)
 		r.outage(step, steps)
 		time.Sleep(time.Until(next))
@@ -219,7 +219,7 @@ func (r *round) wait(t testing.TB) {
 			ctx := context.WithoutCancel(ctx)
 			d, depthErr := r.stack.Broker.Depth(ctx, r.plan.Queue)
 			open, err := p.left(ctx)
-			t.Fatalf("%d jobs have not ended after %s: %.10q, %v; the queue: %+v, %v\n%s", len(open), limit, open, err, d, depthErr, r.crew[0].log())
+			t.Fatalf("%d jobs have not ended after %s: %.10q, %v; the queue: %+v, %v\n%s", len(open), limit, open, err, d, depthErr, r.crew[0].Log())
 		}
 	}
 }

@@ -3,21 +3,15 @@ package faultlab
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"os/signal"
 	"strconv"
-	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
 
 const (
-	childReady  = "worker process is up"
 	envDir      = "CAISSON_TEST_LAB_DIR"
 	envBroker   = "CAISSON_TEST_LAB_BROKER"
 	envWhere    = "CAISSON_TEST_LAB_WHERE"
@@ -48,9 +42,8 @@ func Main(openers map[string]Opener) {
 
 // work is what a child does.
 func work(dir string, open Opener) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	ctx, stop := ChildContext()
 	defer stop()
-	fmt.Println(childReady)
 	stack, err := open(ctx, dir, os.Getenv(envWhere))
 	if err != nil && ctx.Err() != nil {
 		return nil // stopped before it began
@@ -78,75 +71,21 @@ func work(dir string, open Opener) error {
 	return w.Run(ctx)
 }
 
-// child is a worker process: this test binary, run again with its orders in the environment.
-type child struct {
-	cmd *exec.Cmd
-	out *os.File
-}
-
-func startChild(t testing.TB, plan KillPlan, dir string) *child {
+// startChild starts a worker process with its orders in the environment.
+func startChild(t testing.TB, plan KillPlan, dir string) *Child {
 	t.Helper()
-	out, err := os.CreateTemp(dir, "child-*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0], "-test.run=^$") //nolint:noctx // ended by kill or stop, with its exit looked at
-	cmd.Env = append(os.Environ(),
-		envDir+"="+dir, envBroker+"="+plan.Broker, envWhere+"="+plan.Where, envQueue+"="+plan.Queue, envMutation+"="+plan.Mutation, envLease+"="+plan.lease().String(), envSlots+"="+strconv.Itoa(cmp.Or(plan.Concurrency, 20)))
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	c := &child{cmd: cmd, out: out}
-	t.Cleanup(func() {
-		if cmd.ProcessState == nil {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		_ = out.Close()
-	})
-	return c
+	return StartChild(t, dir,
+		envDir+"="+dir, envBroker+"="+plan.Broker, envWhere+"="+plan.Where, envQueue+"="+plan.Queue, envMutation+"="+plan.Mutation,
+		envLease+"="+plan.lease().String(), envSlots+"="+strconv.Itoa(cmp.Or(plan.Concurrency, 20)))
 }
 
 // awaitWork waits until the process is in the middle of a handler, but not for longer than until.
-func (c *child) awaitWork(dir string, until time.Time) {
+func awaitWork(c *Child, dir string, until time.Time) {
 	for time.Now().Before(until) {
-		book, err := os.ReadFile(bookName(dir, c.cmd.Process.Pid))
+		book, err := os.ReadFile(bookName(dir, c.PID()))
 		if err == nil && bytes.Count(book, []byte("\n")) > 2*bytes.Count(book, []byte(`"end":`)) {
 			return
 		}
 		time.Sleep(5 * time.Millisecond) // between looks at another process's book
 	}
 }
-
-// kill ends the process with SIGKILL and says when it was gone.
-func (c *child) kill(t testing.TB) Kill {
-	t.Helper()
-	if err := c.cmd.Process.Kill(); err != nil {
-		t.Fatalf("kill: %v\n%s", err, c.log())
-	}
-	_ = c.cmd.Wait()
-	if status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != syscall.SIGKILL {
-		t.Fatalf("the worker process ended by itself: %s\n%s", c.cmd.ProcessState, c.log())
-	}
-	return Kill{PID: c.cmd.Process.Pid, At: time.Now()}
-}
-
-// stop ends the process gracefully, once it has come up, and wants a clean exit.
-func (c *child) stop(t testing.TB) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !strings.Contains(c.log(), childReady); {
-		if time.Now().After(deadline) {
-			t.Fatalf("worker process did not come up:\n%s", c.log())
-		}
-		time.Sleep(10 * time.Millisecond) // between looks at another process's output
-	}
-	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.cmd.Wait(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("worker process: %v\n%s", err, c.log())
-	}
-}
-
-func (c *child) log() string { return tail(c.out.Name()) }
