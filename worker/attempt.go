@@ -41,7 +41,11 @@ type attempt struct {
 //
 //nolint:contextcheck // stop only ends the waiting for a start: handlers and settlements have contexts that outlive it
 func (a *attempt) run(stop context.Context, s *slot) {
-	defer a.w.heart.remove(a)
+	defer func() {
+		if !a.abandoned { // else giveUp lets go of it, once it is settled
+			a.w.heart.remove(a)
+		}
+	}()
 	a.slot = s
 	if v, done := a.guard(stop); done {
 		a.finish(a.recall(v))

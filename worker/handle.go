@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime/debug"
 	"time"
 
@@ -16,11 +17,10 @@ import (
 func (a *attempt) handle() {
 	end := a.context()
 	a.started = time.Now()
-	a.watch.start(a.slot.cancel, end.Sub(a.started)+a.kind.config.TimeoutGrace, a.giveUp)
+	a.watch.start(&a.ctx, a.slot.cancel, patience(end.Sub(a.started), a.kind.config.TimeoutGrace), a.giveUp)
 	if a.w.stopIsHard() { // and has looked at those that ran
 		a.watch.hurry()
 	}
-	a.w.observe(&Started{Job: a.job, Kind: a.kind.name})
 
 	err := error(&PanicError{}) // of a handler that ends its goroutine with runtime.Goexit
 	defer func() {
@@ -30,7 +30,14 @@ func (a *attempt) handle() {
 			a.late(err)
 		}
 	}()
+	a.w.observe(&Started{Job: a.job, Kind: a.kind.name})
 	err = a.call()
+}
+
+// patience is how long a handler has to return whose context ends after left: all of its grace, also where the job's deadline passed while the
+// claim was taken.
+func patience(left, grace time.Duration) time.Duration {
+	return min(max(left, 0), math.MaxInt64-grace) + grace
 }
 
 // call calls the handler and makes an error of a panic.
@@ -121,11 +128,10 @@ func (a *attempt) giveUp() {
 		return // it has time until then
 	}
 	job, kind := a.job, a.kind.name
-	if !a.watch.abandon(func() { a.w.stuck.add(job) }) {
+	if !a.watch.abandon(func() { a.abandoned = true; a.w.stuck.add(job) }) {
 		return // it has returned after all
 	}
 	defer a.w.heart.remove(a)
-	a.abandoned = true
 	a.w.observe(&Abandoned{Job: job, Kind: kind})
 	a.w.cfg.Logger.Error("handler ignores its cancelled context: abandoned, its slot stays taken", "job", job.ID, "kind", kind, "attempt", job.Attempt)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrLeaseEnding) {

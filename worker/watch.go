@@ -8,19 +8,21 @@ import (
 
 // watch is a handler that runs, as those see it who may end it: its attempt, the heartbeat and the stop.
 type watch struct {
-	cancel context.CancelCauseFunc // ends the handler's context
+	ctx    context.Context         //nolint:containedctx // the handler's; it lives as long
+	cancel context.CancelCauseFunc // ends ctx
 
 	mu       sync.Mutex
 	running  bool
-	ended    bool        // the context was cancelled before its time
+	ended    bool        // it was interrupted
 	patience *time.Timer // gives the handler up
 }
 
 // start begins: giveUp is called after patience, unless the handler was over by then.
-func (w *watch) start(cancel context.CancelCauseFunc, patience time.Duration, giveUp func()) {
+func (w *watch) start(ctx context.Context, cancel context.CancelCauseFunc, patience time.Duration, giveUp func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running, w.cancel, w.patience = true, cancel, time.AfterFunc(patience, giveUp)
+	w.ctx, w.cancel = ctx, cancel
+	w.running, w.patience = true, time.AfterFunc(patience, giveUp)
 }
 
 // returned is told that the handler has returned. It reports false if it was given up before.
@@ -45,7 +47,8 @@ func (w *watch) abandon(mark func()) bool {
 	return true
 }
 
-// interrupt cancels the handler, if one runs that was not yet, and reports whether it did. From then on it has grace to return.
+// interrupt cancels the handler, if one runs that was not yet, and reports whether it did. From then on it has grace to return, unless its
+// context was over already: that gives it no more time.
 func (w *watch) interrupt(cause error, grace time.Duration) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,8 +56,10 @@ func (w *watch) interrupt(cause error, grace time.Duration) bool {
 		return false
 	}
 	w.ended = true
-	w.cancel(cause)
-	w.patience.Reset(grace)
+	if w.ctx.Err() == nil {
+		w.cancel(cause)
+		w.patience.Reset(grace)
+	}
 	return true
 }
 

@@ -13,7 +13,7 @@ import (
 func TestHandlerIsOverOnce(t *testing.T) {
 	for range 2000 {
 		var h watch
-		h.start(func(error) {}, time.Hour, func() {})
+		h.start(t.Context(), func(error) {}, time.Hour, func() {})
 		var returned, abandoned, marked bool
 		var both sync.WaitGroup
 		both.Go(func() { returned = h.returned() })
@@ -43,6 +43,12 @@ func TestPatience(t *testing.T) {
 				t.Error("interrupted again")
 			}
 		}, 3 * time.Second},
+		"interrupted when its time was over": {func(h *watch) {
+			time.Sleep(8 * time.Second)
+			if !h.interrupt(lost, 2*time.Second) {
+				t.Error("not interrupted")
+			}
+		}, 10 * time.Second},
 		"hurried": {func(h *watch) { h.hurry() }, time.Second},
 		"hurried after it was interrupted": {func(h *watch) {
 			h.interrupt(lost, time.Minute)
@@ -58,12 +64,14 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithCancelCause(t.Context())
+				outer, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				start := time.Now()
 				var after time.Duration
 				var h watch
-				h.start(cancel, 10*time.Second, func() { after = time.Since(start) })
+				ctx, stop := context.WithTimeout(outer, 8*time.Second)
+				defer stop()
+				h.start(ctx, cancel, 10*time.Second, func() { after = time.Since(start) })
 				time.Sleep(time.Second)
 				c.do(&h)
 				time.Sleep(time.Hour)
@@ -71,7 +79,7 @@ func TestPatience(t *testing.T) {
 				if after != c.want {
 					t.Errorf("given up after %s, want %s", after, c.want)
 				}
-				if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, lost) {
+				if cause := context.Cause(ctx); !errors.Is(cause, lost) && !errors.Is(cause, context.DeadlineExceeded) {
 					t.Errorf("cause %v", cause)
 				}
 			})
