@@ -126,4 +126,3 @@ func (s *Sender) Gone() []string { return s.gone.ids() }
 // Enable lets deliveries to an endpoint that answered 410 go out again. So does giving the endpoint another URL, enabling it in a registry, or
 // a restart.
 func (s *Sender) Enable(endpointID string) { s.gone.remove(endpointID) }
-
