@@ -95,6 +95,8 @@ func (p *program) explained(err error) error {
 		return fmt.Errorf("%w: see %s endpoints list", err, p.name)
 	case errors.Is(err, endpoints.ErrExists):
 		return fmt.Errorf("%w: change it with %s endpoints edit", err, p.name)
+	case errors.Is(err, webhook.ErrBlocked):
+		return fmt.Errorf("%w: only public ones are; webhook.allow_cidrs opens others, for all endpoints", err)
 	}
 	return err
 }
