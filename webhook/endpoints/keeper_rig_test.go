@@ -14,9 +14,11 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
+	"github.com/caisson-go/caisson/internal/testserver"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/endpoints/postgres"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -24,28 +26,33 @@ import (
 type office struct {
 	t        *testing.T
 	store    *patchy
+	keys     *endpoints.Keyring
 	registry *endpoints.Registry
 	client   *worker.Client
 	log      *lines
 
 	mu       sync.Mutex
 	disabled []webhook.Endpoint // as keepers told
+	enqueued int                // jobs that keepers enqueued, copies too
 	notices  []endpoints.Disabled
 }
 
-// patchy is a store that does not always take reports.
-type patchy struct {
-	faulty
-	reports int
+// Observe implements worker.Observer.
+func (o *office) Observe(e worker.Event) {
+	if _, ok := e.(*worker.Settled); ok {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.enqueued++
+	}
 }
+
+// patchy is a store that does not always take reports.
+type patchy struct{ faulty }
 
 func (p *patchy) Report(ctx context.Context, deltas []endpoints.Delta) ([]endpoints.Health, error) {
 	if err := p.failing(); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.reports++
-	p.mu.Unlock()
 	return p.Store.Report(ctx, deltas)
 }
 
@@ -67,19 +74,34 @@ func (l *lines) count(part string) int {
 	return strings.Count(l.text.String(), part)
 }
 
-// inOffice runs do in virtual time, with endpoints of those ids.
+// inOffice runs do in virtual time with each store, with endpoints of those ids.
 func inOffice(t *testing.T, do func(t *testing.T, o *office), ids ...string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		o := &office{t: t, store: &patchy{faulty: faulty{Store: open(t)}}, log: &lines{}}
-		o.registry = registry(t, o.store, ring(t, endpoints.NewKey()))
-		for _, id := range ids {
-			add(t, o.registry, endpoint(id))
-		}
-		stop := o.work()
-		do(t, o)
-		stop()
+	t.Parallel()
+	t.Run("sqlite", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) { inOfficeOn(t, open(t), do, ids...) })
 	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			pool, schema := testserver.VirtualSchema(t)
+			inOfficeOn(t, postgres.New(pool, schema), do, ids...)
+		})
+	})
+}
+
+// inOfficeOn is inOffice with a store, in a bubble.
+func inOfficeOn(t *testing.T, store endpoints.Store, do func(t *testing.T, o *office), ids ...string) {
+	t.Helper()
+	o := &office{t: t, store: &patchy{faulty{Store: store}}, keys: ring(t, endpoints.NewKey()), log: &lines{}}
+	o.registry = registry(t, o.store, o.keys)
+	for _, id := range ids {
+		add(t, o.registry, endpoint(id))
+	}
+	stop := o.work()
+	do(t, o)
+	stop()
 }
 
 // work runs the worker of the notices.
@@ -111,7 +133,7 @@ func (o *office) work() (stop func()) {
 		return nil
 	})
 	w, err := worker.New(worker.Config{
-		Broker: broker, Registry: kinds, Store: claims, DeadLetters: discard{t}, Logger: slog.New(slog.DiscardHandler),
+		Broker: broker, Registry: kinds, Store: claims, DeadLetters: discard{t}, Observer: o, Logger: slog.New(slog.DiscardHandler),
 		Hold: worker.HoldConfig{Interval: time.Hour}, Retention: worker.RetentionConfig{Interval: time.Hour},
 	})
 	if err != nil {
@@ -132,7 +154,7 @@ func (o *office) work() (stop func()) {
 }
 
 // beat is the interval of mirrors and keepers: hours of virtual time go by faster than with the usual second.
-const beat = 30 * time.Second
+const beat = time.Minute
 
 // process is one worker process, as far as endpoints are concerned.
 type process struct {
@@ -145,11 +167,7 @@ type process struct {
 func (o *office) start(change func(*endpoints.KeeperConfig)) process {
 	o.t.Helper()
 	logger := slog.New(slog.NewTextHandler(o.log, nil))
-	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: o.registry, Interval: beat, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		o.t.Fatal(err)
-	}
-	cfg := endpoints.KeeperConfig{Registry: o.registry, Endpoints: mirror, Client: o.client, Interval: beat, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
+	cfg := endpoints.KeeperConfig{Registry: o.registry, Client: o.client, Interval: beat, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.disabled = append(o.disabled, e)
@@ -157,6 +175,11 @@ func (o *office) start(change func(*endpoints.KeeperConfig)) process {
 	if change != nil {
 		change(&cfg)
 	}
+	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: cfg.Registry, Interval: beat, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	cfg.Endpoints = mirror
 	keeper, err := endpoints.NewKeeper(cfg)
 	if err != nil {
 		o.t.Fatal(err)
