@@ -51,6 +51,7 @@ const readOnly = "25006"
 func passing(code string) bool {
 	switch code {
 	case readOnly,
+		"25P03", // idle in transaction for too long
 		"55P03", // lock not available
 		"57014": // statement timeout
 		return true

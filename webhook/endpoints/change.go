@@ -112,7 +112,7 @@ func (r *Registry) Reseal(ctx context.Context) (int, error) {
 }
 
 // change reads an endpoint, lets fn alter it, and writes it, again and again while others change it in between. Secrets whose window is over are
-// left out of what is written. It reports whether fn changed something.
+// left out of what is written. It reports whether fn changed something. Beside an error of the write, entry is what was to be written.
 func (r *Registry) change(ctx context.Context, id string, revision int64, fn func(e *webhook.Endpoint, now time.Time) (bool, error)) (entry Entry, changed bool, err error) {
 	err = r.retry(ctx, revision, func() error {
 		record, err := r.cfg.Store.Get(ctx, id)
@@ -145,9 +145,9 @@ func (r *Registry) change(ctx context.Context, id string, revision int64, fn fun
 	case err == nil:
 		return entry, changed, nil
 	case strings.HasPrefix(err.Error(), fmt.Sprintf("endpoint %q: ", id)): // it says which
-		return Entry{}, false, fmt.Errorf("change %w", err)
+		return entry, false, fmt.Errorf("change %w", err)
 	}
-	return Entry{}, false, fmt.Errorf("change endpoint %q: %w", id, err)
+	return entry, false, fmt.Errorf("change endpoint %q: %w", id, err)
 }
 
 // retry repeats fn while it meets a conflict, unless the caller named a revision: then the conflict is his to solve.

@@ -25,25 +25,28 @@ const quick = 20 * time.Millisecond
 // plant is everything together: registry, mirror, keeper, sender and worker, with a receiver that answers what status says.
 type plant struct {
 	t        *testing.T
+	keys     *endpoints.Keyring
 	registry *endpoints.Registry
 	mirror   *endpoints.Mirror
+	keeper   *endpoints.Keeper
 	client   *worker.Client
 	settled  chan worker.Settled
 	changed  chan webhook.Endpoint // as the worker's destinations follow
+	notices  chan endpoints.Disabled
 	status   atomic.Int64
 	calls    atomic.Int64
 }
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	return newPlantThatLooks(t, quick)
+	return newPlantOn(t, open(t), quick, func(*endpoints.KeeperConfig) {})
 }
 
-// newPlantThatLooks is one whose mirror looks for changes that often.
-func newPlantThatLooks(t *testing.T, every time.Duration) *plant {
+// newPlantOn has its registry in store, and a mirror that looks for changes that often. change may alter the keeper.
+func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change func(*endpoints.KeeperConfig)) *plant {
 	t.Helper()
 	ctx := context.Background()
-	p := &plant{t: t, settled: make(chan worker.Settled, 1000), changed: make(chan webhook.Endpoint, 100)}
+	p := &plant{t: t, settled: make(chan worker.Settled, 1000), changed: make(chan webhook.Endpoint, 100), notices: make(chan endpoints.Disabled, 100)}
 	p.status.Store(http.StatusOK)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		p.calls.Add(1)
@@ -62,7 +65,8 @@ func newPlantThatLooks(t *testing.T, every time.Duration) *plant {
 	check(t, err)
 
 	guard := laxGuard(t)
-	p.registry, err = endpoints.NewRegistry(endpoints.RegistryConfig{Store: open(t), Keys: ring(t, endpoints.NewKey()), Guard: guard})
+	p.keys = ring(t, endpoints.NewKey())
+	p.registry, err = endpoints.NewRegistry(endpoints.RegistryConfig{Store: store, Keys: p.keys, Guard: guard})
 	check(t, err)
 	e := endpoint("shop")
 	e.URL, e.AllowHTTP = receiver.URL, true
@@ -77,10 +81,16 @@ func newPlantThatLooks(t *testing.T, every time.Duration) *plant {
 	}})
 	check(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	keeper, err := endpoints.NewKeeper(endpoints.KeeperConfig{Registry: p.registry, Endpoints: p.mirror, Interval: quick, Logger: quiet})
+	cfg := endpoints.KeeperConfig{Registry: p.registry, Endpoints: p.mirror, Client: p.client, Interval: quick, Logger: quiet}
+	change(&cfg)
+	p.keeper, err = endpoints.NewKeeper(cfg)
 	check(t, err)
 	kinds := worker.NewRegistry()
-	sender, err := webhook.Register(kinds, webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: keeper.Observe})
+	worker.Handle(kinds, worker.Kind[endpoints.Disabled]{Name: endpoints.KindDisabled}, func(_ context.Context, d endpoints.Disabled) error {
+		p.notices <- d
+		return nil
+	})
+	sender, err := webhook.Register(kinds, webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: p.keeper.Observe})
 	check(t, err)
 	t.Cleanup(sender.Close)
 	w, err = worker.New(worker.Config{
@@ -91,7 +101,7 @@ func newPlantThatLooks(t *testing.T, every time.Duration) *plant {
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.mirror.Run, keeper.Run, w.Run} {
+	for _, run := range []func(context.Context) error{p.mirror.Run, p.keeper.Run, w.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -162,7 +172,7 @@ func (p *plant) seen(state webhook.State, reason string) {
 }
 
 func ended(s worker.Settlement) func(worker.Settled) bool {
-	return func(e worker.Settled) bool { return e.Settlement == s }
+	return func(e worker.Settled) bool { return e.Kind == webhook.KindDeliver && e.Settlement == s }
 }
 
 // TestStatesOfADelivery: an endpoint goes through all its states, and no delivery is lost or made while it may not be.

@@ -58,7 +58,7 @@ func (k *Keeper) judge(ctx context.Context, h Health, now time.Time) {
 	if err != nil || !k.due(e, h, now) {
 		return
 	}
-	entry, changed, err := k.cfg.Registry.disable(ctx, h.Endpoint, webhook.ReasonFailing, func(e webhook.Endpoint) bool { return e.State == webhook.StateActive })
+	entry, changed, err := k.disable(ctx, h.Endpoint, webhook.ReasonFailing, func(e webhook.Endpoint) bool { return e.State == webhook.StateActive })
 	if err != nil {
 		if k.warns(now) {
 			k.cfg.Logger.Warn("webhook endpoint that fails could not be disabled; trying again at its next failure", "endpoint", e, "error", err)
@@ -116,7 +116,7 @@ func (k *Keeper) closeGone(ctx context.Context, now time.Time) {
 
 // closeOne disables one, unless it has another URL by now, or somebody has enabled it since.
 func (k *Keeper) closeOne(ctx context.Context, a webhook.Attempt) error {
-	entry, changed, err := k.cfg.Registry.disable(ctx, a.Endpoint, webhook.ReasonGone, func(e webhook.Endpoint) bool {
+	entry, changed, err := k.disable(ctx, a.Endpoint, webhook.ReasonGone, func(e webhook.Endpoint) bool {
 		return a.WentTo(e) && !a.At.Before(e.Since)
 	})
 	if err != nil {
@@ -124,6 +124,34 @@ func (k *Keeper) closeOne(ctx context.Context, a webhook.Attempt) error {
 	}
 	k.disabled(entry, changed)
 	return nil
+}
+
+// disable disables an endpoint if it is due. Where the store does not say whether it did, ask finds out.
+func (k *Keeper) disable(ctx context.Context, id, reason string, due func(webhook.Endpoint) bool) (Entry, bool, error) {
+	entry, changed, err := k.cfg.Registry.disable(ctx, id, reason, due)
+	switch {
+	case changed:
+		delete(k.unsure, id)
+	case errors.Is(err, ErrUnavailable) && entry.State == webhook.StateDisabled:
+		k.unsure[id] = entry.Since
+	}
+	return entry, changed, err
+}
+
+// ask tells the world of endpoints that this process did disable, although the answer was lost. A write that is under way comes to its end within
+// a minute.
+func (k *Keeper) ask(ctx context.Context, now time.Time) {
+	for id, since := range k.unsure {
+		e, err := k.cfg.Registry.Get(ctx, id)
+		if errors.Is(err, ErrUnavailable) {
+			return
+		}
+		done := err == nil && ours(e.Endpoint) && e.Since.Sub(since).Abs() < time.Microsecond // stores keep no more
+		if done || err != nil || now.Sub(since) > stale {
+			delete(k.unsure, id)
+		}
+		k.disabled(e, done)
+	}
 }
 
 // disabled tells the world, if it was this process that did it.

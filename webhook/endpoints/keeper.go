@@ -107,8 +107,9 @@ type Keeper struct {
 	frozen atomic.Bool
 
 	// The rest belongs to Run.
-	began    time.Time // when the first step was
-	reported time.Time // when the last report was taken
+	unsure   map[string]time.Time // endpoints that it may have disabled, and with which time: see [Keeper.ask]
+	began    time.Time            // when the first step was
+	reported time.Time            // when the last report was taken
 	doubt    suspicion
 	notices  map[string]worker.NewJob // to be enqueued, by id
 	told     map[string]time.Time     // ids of notices that were enqueued
@@ -125,6 +126,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, tally: newTally(), gone: make(map[string]*webhook.Attempt),
 		doubt:   suspicion{least: cfg.Fleet, calm: cfg.Window},
+		unsure:  make(map[string]time.Time),
 		notices: make(map[string]worker.NewJob), told: make(map[string]time.Time),
 	}, nil
 }
@@ -179,6 +181,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) {
 		k.began, k.reported = now, now
 	}
 	k.suspect(now)
+	k.ask(ctx, now)
 	k.closeGone(ctx, now)
 	for _, h := range k.report(ctx, now) {
 		k.judge(ctx, h, now)

@@ -93,7 +93,7 @@ func (s *refusing) Changes(ctx context.Context, since int64, limit int) ([]endpo
 // What is enqueued right after an endpoint was enabled is delivered, although the worker still takes the endpoint for gone.
 func TestEnabledAMomentAgo(t *testing.T) {
 	t.Parallel()
-	p := newPlantThatLooks(t, time.Hour)
+	p := newPlantOn(t, open(t), time.Hour, func(*endpoints.KeeperConfig) {})
 	p.status.Store(http.StatusGone)
 	p.deliver("evt_1", ended(worker.DeadLetter))
 	p.disabled() // by the keeper
