@@ -30,7 +30,16 @@
 // # Publishing
 //
 // A [Publisher] hands an [Event] to all endpoints of its tenant that want its type. Package webhook/journal keeps the events, so that they can be
-// sent again. Where endpoints ask for order, run an [Ordering] beside the workers, make it their observer, and end it after them.
+// sent again. Where endpoints ask for order, run an [Ordering] beside the workers, make it their observer, and end it after them. Give one to every
+// publisher, too: there it need not run. A publisher without one leaves out the endpoints that ask for order and
+// no others, each time with an error that names them ([ErrNoOrdering]); the event is kept, so that recovering them brings it.
+//
+// Programs that are configured as the worker is need none of that: package worker/app opens a publisher for a program that only publishes, and
+// handlers have [PublisherFrom].
+//
+// To publish in the transaction of a business write, enqueue a job in it (package queue/outbox), whose handler publishes under an id made of the
+// job's key. Nothing is published if the transaction rolls back, and what has committed is published, once to each endpoint, however often the job
+// runs.
 //
 // # Signing
 //

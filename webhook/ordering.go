@@ -65,6 +65,10 @@ func (c OrderingConfig) validate() error {
 // given up. It is a [worker.Observer] of every worker that delivers, and its Run goes beside theirs. It needs keyed deliveries: copies of a job must
 // be harmless. Jobs of other endpoints cost it nothing.
 //
+// A program that only publishes needs no Run: publishing puts an event into its lines and enqueues the heads, and what comes after them is enqueued
+// by the programs that deliver, or, where the publisher died in between, by their look for lost heads. At least one of them must run it: else
+// each line stands still behind its first event.
+//
 // What it does is safe to repeat, and what a crash keeps it from doing is done by whoever looks for lost heads next, in any process.
 type Ordering struct {
 	cfg OrderingConfig

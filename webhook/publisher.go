@@ -28,15 +28,20 @@ type PublisherConfig struct {
 	Subscribers Subscribers
 	// Events keeps what was published. Nil keeps nothing: then nothing can be resent or recovered.
 	Events Events
-	// Ordering takes the deliveries of endpoints that ask for order. Nil refuses to publish to such.
+	// Ordering takes the deliveries of endpoints that ask for order. Its Run may run in other programs. Nil leaves such endpoints out, and tells of
+	// each event that they do not get ([ErrNoOrdering]).
 	Ordering *Ordering
 	// Queue of the deliveries. Empty means the client's. Those that are ordered go to the ordering's.
 	Queue string
 	// Batch is how many deliveries are enqueued at once. Zero means 100.
 	Batch int
+	// OnPublished is told of each event that was published without an error. It may be called from several goroutines at once. May be nil.
+	OnPublished func(Published)
 }
 
-// Publisher hands events to the endpoints that want them. It is safe for concurrent use.
+// Publisher hands events to the endpoints that want them. It is safe for concurrent use, and runs nothing of its own: keep its Subscribers up to
+// date, as a mirror's Run does. Where there is a configuration, use app.OpenPublisher of package worker/app in a program that only publishes, and
+// [PublisherFrom] in a handler: both come with all that is needed.
 type Publisher struct{ cfg PublisherConfig }
 
 // Published tells what became of an event.
@@ -47,13 +52,18 @@ type Published struct {
 	Endpoints int `json:"endpoints"`
 }
 
+// ErrNoOrdering means that an endpoint asks for order, and the publisher has no [Ordering]: all others got the event. Publishing it again by this
+// publisher does not help. By one with an ordering, under the same id, it does; and so does Recovery.RecoverSince of package webhook/journal, or
+// "endpoints recover", for as long as the event is kept.
+var ErrNoOrdering = errors.New("the publisher has no Ordering: set PublisherConfig.Ordering, then publish again or recover the endpoint")
+
 // PublishError says that not all deliveries of an event were confirmed. Publish it again under the same id: the others are not sent twice.
 type PublishError struct {
 	// ID is the event's.
 	ID string
 	// Failed is how many of the Endpoints do not get it yet, as far as is known.
 	Failed, Endpoints int
-	// Err is the first reason.
+	// Err is the first reason, and [ErrNoOrdering] where that is another one.
 	Err error
 }
 
@@ -62,7 +72,7 @@ func (e *PublishError) Error() string {
 		e.ID, e.Failed, e.Endpoints, e.Err)
 }
 
-// Unwrap returns the first reason.
+// Unwrap returns Err.
 func (e *PublishError) Unwrap() error { return e.Err }
 
 const (
@@ -92,8 +102,8 @@ func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
 
 // Publish enqueues one delivery for each endpoint of the event's tenant whose patterns match its type, but for those that are gone. It returns
 // once the broker has confirmed them all. After an error some may be enqueued: publish the same event again, under the ID that the result names,
-// and each endpoint still gets it once, for as long as idempotency keys live. A [PublishError] says how many are left; an error that wraps
-// [ErrInvalidEvent] or [ErrEventConflict] that nothing was done and never can be.
+// and each endpoint still gets it once, for as long as idempotency keys live. A [PublishError] says how many are left, and with [ErrNoOrdering] that
+// some of them never get it from this publisher; an error that wraps [ErrInvalidEvent] or [ErrEventConflict] that nothing was done and never can be.
 func (p *Publisher) Publish(ctx context.Context, e Event) (Published, error) {
 	e, err := e.Checked()
 	out := Published{ID: e.ID}
@@ -108,11 +118,14 @@ func (p *Publisher) Publish(ctx context.Context, e Event) (Published, error) {
 		return out, fmt.Errorf("find the endpoints for event %s: %w", e.ID, err)
 	}
 	wanted := slices.DeleteFunc(slices.Clone(found), Endpoint.Gone)
-	if i := slices.IndexFunc(wanted, func(e Endpoint) bool { return e.Ordered }); i >= 0 && p.cfg.Ordering == nil {
-		return out, fmt.Errorf("publish event %s: endpoint %q asks for order: give the publisher an Ordering", e.ID, wanted[i].ID)
-	}
 	out.Endpoints = len(wanted)
-	return out, p.fanOut(ctx, e, wanted)
+	if err := p.fanOut(ctx, e, wanted); err != nil {
+		return out, err
+	}
+	if p.cfg.OnPublished != nil {
+		p.cfg.OnPublished(out)
+	}
+	return out, nil
 }
 
 // keep keeps an event. A store that hangs does not keep the caller: he does not know that he may repeat.
@@ -136,7 +149,8 @@ func (e Endpoint) Gone() bool { return e.State == StateDisabled && e.Reason == R
 func (p *Publisher) fanOut(ctx context.Context, e Event, endpoints []Endpoint) error {
 	confirmed := 0
 	var first error
-	for batch := range slices.Chunk(endpoints, p.cfg.Batch) {
+	possible, unordered := p.possible(endpoints)
+	for batch := range slices.Chunk(possible, p.cfg.Batch) {
 		n, err := p.enqueue(ctx, e, batch)
 		confirmed += n
 		if first == nil {
@@ -147,12 +161,39 @@ func (p *Publisher) fanOut(ctx context.Context, e Event, endpoints []Endpoint) e
 		}
 	}
 	if failed := len(endpoints) - confirmed; failed > 0 {
-		if first == nil {
+		switch {
+		case first == nil && unordered != nil:
+			first = unordered
+		case first == nil:
 			first = context.Cause(ctx)
+		case unordered != nil:
+			first = fmt.Errorf("%w; and %w", first, unordered)
 		}
 		return &PublishError{ID: e.ID, Failed: failed, Endpoints: len(endpoints), Err: first}
 	}
 	return nil
+}
+
+// namedMost is how many endpoints an error names.
+const namedMost = 10
+
+// possible leaves out the endpoints that ask for order where nobody keeps it, and says so.
+func (p *Publisher) possible(endpoints []Endpoint) (possible []Endpoint, unordered error) {
+	if p.cfg.Ordering != nil {
+		return endpoints, nil
+	}
+	var ordered []string
+	for _, e := range endpoints {
+		if e.Ordered {
+			ordered = append(ordered, e.ID)
+			continue
+		}
+		possible = append(possible, e)
+	}
+	if n := len(ordered); n > 0 {
+		unordered = fmt.Errorf("endpoints that ask for order, %d in all: %q: %w", n, ordered[:min(n, namedMost)], ErrNoOrdering)
+	}
+	return possible, unordered
 }
 
 // enqueue enqueues one batch and returns how many were confirmed, and the first error.

@@ -126,7 +126,8 @@ func (w *Worker) Destinations() *pools.Destinations { return w.destinations }
 
 // Run works until ctx is done, then stops: it ends receiving, gives back what has not started, lets running handlers finish for
 // Stop.Grace, cancels their contexts, and after Stop.Hard abandons those that have not returned. It returns nil after a clean stop, an
-// [*AbandonedError] naming abandoned jobs, or the error that made working impossible. Run may be called once.
+// [*AbandonedError] naming abandoned jobs, or the error that made working impossible. Handlers find the values of ctx in their own. Run may be
+// called once.
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.enter(stateNew, stateRunning) {
 		return errors.New("worker: Run may be called once")

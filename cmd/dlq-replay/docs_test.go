@@ -281,7 +281,7 @@ func build(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, args := range [][]string{
-		{dir + string(filepath.Separator), "../worker", "../../examples/billing", "."},
+		{dir + string(filepath.Separator), "../worker", "../../examples/billing", "../../examples/publisher", "."},
 		{filepath.Join(dir, "shop"), "../../examples/postgres"},
 		{filepath.Join(dir, "receiver"), "../../examples/receivers/golang"},
 	} {

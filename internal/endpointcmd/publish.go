@@ -51,7 +51,7 @@ func (p *program) publish(ctx context.Context, s *session, e webhook.Event) erro
 	if most := s.hooks.MaxEvent(s.open.Broker.Capabilities(queue).MaxBody); len(e.Body) > most {
 		return cli.Refuse("the payload has %d bytes, and at most %d are taken: raise webhook.max_event, if the broker takes more", len(e.Body), most)
 	}
-	published, err := s.hooks.PublishOnce(ctx, s.open, s.registry, queue, e)
+	published, err := s.hooks.PublishOnce(ctx, s.open, e)
 	if errors.Is(err, webhook.ErrEventConflict) {
 		return fmt.Errorf("%w, with another --id", err)
 	}

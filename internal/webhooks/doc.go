@@ -9,4 +9,5 @@
 //     first job, unless the registry cannot be read.
 //
 // [Read] reads the configuration; [Settings.Register] is for workers before their stack is open, [Deliveries.Open] for after that.
+// [Settings.OpenPublisher] is for programs that only publish.
 package webhooks

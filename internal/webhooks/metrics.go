@@ -34,7 +34,7 @@ func NewMetrics() *Metrics {
 			Name: "caisson_webhook_endpoints_disabled_total", Help: "Endpoints that this worker disabled.",
 		}, []string{"reason"}),
 		published: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "caisson_webhook_events_published_total", Help: "Events that the API of this worker published, by whether any endpoint wanted them.",
+			Name: "caisson_webhook_events_published_total", Help: "Events that this worker published, through its API or in its handlers, by whether any endpoint wanted them.",
 		}, []string{"wanted"}),
 		deliveries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "caisson_webhook_deliveries_published_total", Help: "Deliveries that they made.",

@@ -52,7 +52,7 @@ caisson_webhook_deliveries_published_total 3
 caisson_webhook_endpoints_disabled_total{reason="failing"} 1
 caisson_webhook_endpoints_disabled_total{reason="gone"} 1
 caisson_webhook_endpoints_disabled_total{reason="other"} 1
-# HELP caisson_webhook_events_published_total Events that the API of this worker published, by whether any endpoint wanted them.
+# HELP caisson_webhook_events_published_total Events that this worker published, through its API or in its handlers, by whether any endpoint wanted them.
 # TYPE caisson_webhook_events_published_total counter
 caisson_webhook_events_published_total{wanted="no"} 1
 caisson_webhook_events_published_total{wanted="yes"} 1

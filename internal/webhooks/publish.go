@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/caisson-go/caisson/internal/stack"
 	"github.com/caisson-go/caisson/webhook"
@@ -11,37 +12,67 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// PublishOnce publishes one event from a program that does not follow the registry.
-func (s *Settings) PublishOnce(ctx context.Context, open *stack.Stack, registry *endpoints.Registry, queue string, e webhook.Event) (published webhook.Published, err error) {
-	client, err := Client(ctx, open, queue)
+// Publisher publishes in a program that delivers nothing. It follows the registry until it is closed.
+type Publisher struct {
+	*webhook.Publisher
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// OpenPublisher returns a publisher that has loaded the registry. ctx bounds the opening only. Close it before the stack.
+func (s *Settings) OpenPublisher(ctx context.Context, open *stack.Stack, logger *slog.Logger) (*Publisher, error) {
+	registry, err := s.Registry(open.Endpoints)
 	if err != nil {
-		return webhook.Published{}, err
+		return nil, err
 	}
-	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: registry, Static: s.static})
+	client, err := Client(ctx, open, s.cfg.UsualQueue())
 	if err != nil {
-		return webhook.Published{}, err
+		return nil, err
 	}
-	ordering, err := webhook.NewOrdering(webhook.OrderingConfig{Lines: open.Lines, Events: open.Journal, Client: client})
+	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: registry, Static: s.static, Logger: logger})
 	if err != nil {
-		return webhook.Published{}, err
+		return nil, err
+	}
+	ordering, err := s.ordering(open, client, logger)
+	if err != nil {
+		return nil, err
 	}
 	publisher, err := webhook.NewPublisher(webhook.PublisherConfig{Client: client, Subscribers: mirror, Events: open.Journal, Ordering: ordering})
 	if err != nil {
-		return webhook.Published{}, err
+		return nil, err
 	}
-	following, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- mirror.Run(following) }()
-	defer func() {
-		stop()
-		err = errors.Join(err, <-ended)
-	}()
+	following, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p := &Publisher{Publisher: publisher, stop: stop, ended: make(chan error, 1)}
+	go func() { p.ended <- mirror.Run(following) }()
 	select {
 	case <-mirror.Loaded():
+		return p, nil
 	case <-ctx.Done():
-		return webhook.Published{}, fmt.Errorf("load the registry: %w", ctx.Err())
+		return nil, errors.Join(fmt.Errorf("load the registry: %w", ctx.Err()), p.Close())
 	}
+}
+
+// Close ends following the registry. Call it once.
+func (p *Publisher) Close() error {
+	p.stop()
+	return <-p.ended
+}
+
+// PublishOnce publishes one event from a program that does not follow the registry.
+func (s *Settings) PublishOnce(ctx context.Context, open *stack.Stack, e webhook.Event) (published webhook.Published, err error) {
+	publisher, err := s.OpenPublisher(ctx, open, nil)
+	if err != nil {
+		return webhook.Published{}, err
+	}
+	defer func() { err = errors.Join(err, publisher.Close()) }()
 	return publisher.Publish(ctx, e)
+}
+
+// ordering returns what keeps order. Where deliveries are made it is to run.
+func (s *Settings) ordering(open *stack.Stack, client *worker.Client, logger *slog.Logger) (*webhook.Ordering, error) {
+	return webhook.NewOrdering(webhook.OrderingConfig{
+		Lines: open.Lines, Events: open.Journal, Client: client, MaxAge: s.cfg.Kinds[webhook.KindDeliver].MaxAge, Logger: logger,
+	})
 }
 
 // Client returns a client for deliveries, and makes their queue if it is missing.

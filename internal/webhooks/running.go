@@ -38,13 +38,14 @@ type Place struct {
 
 // Running is what runs beside a worker that has a registry.
 type Running struct {
-	place    Place
-	limits   *pools.Destinations
-	mirror   *endpoints.Mirror
-	ordering *webhook.Ordering
-	owners   owners
-	recorder *journal.Recorder
-	keeper   *endpoints.Keeper
+	place     Place
+	limits    *pools.Destinations
+	mirror    *endpoints.Mirror
+	ordering  *webhook.Ordering
+	publisher *webhook.Publisher
+	owners    owners
+	recorder  *journal.Recorder
+	keeper    *endpoints.Keeper
 	// API answers the paths under /v1/.
 	API http.Handler
 }
@@ -71,8 +72,11 @@ func (d *Deliveries) Open(p Place) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.ordering, err = webhook.NewOrdering(webhook.OrderingConfig{
-		Lines: p.Stack.Lines, Events: p.Stack.Journal, Client: client, MaxAge: s.cfg.Kinds[webhook.KindDeliver].MaxAge, Logger: p.Logger,
+	if r.ordering, err = s.ordering(p.Stack, client, p.Logger); err != nil {
+		return nil, err
+	}
+	if r.publisher, err = webhook.NewPublisher(webhook.PublisherConfig{
+		Client: client, Subscribers: r.mirror, Events: p.Stack.Journal, Ordering: r.ordering, OnPublished: p.Metrics.publish,
 	}); err != nil {
 		return nil, err
 	}
@@ -119,17 +123,13 @@ func (s *Settings) keeper(p Place, registry *endpoints.Registry, known webhook.E
 }
 
 func (s *Settings) api(p Place, registry *endpoints.Registry, r *Running, client *worker.Client, sender *webhook.Sender) (http.Handler, error) {
-	publisher, err := webhook.NewPublisher(webhook.PublisherConfig{Client: client, Subscribers: r.mirror, Events: p.Stack.Journal, Ordering: r.ordering})
-	if err != nil {
-		return nil, err
-	}
 	again, err := Recovery(p.Stack, client, "API of "+cli.Actor())
 	if err != nil {
 		return nil, err
 	}
 	return api.New(api.Config{
-		Registry: registry, Guard: s.guard, Publisher: publisher, Journal: p.Stack.Journal, Recovery: again, Sender: sender,
-		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Stack.Broker.Capabilities(p.Queue).MaxBody), Published: p.Metrics.publish, Logger: p.Logger,
+		Registry: registry, Guard: s.guard, Publisher: r.publisher, Journal: p.Stack.Journal, Recovery: again, Sender: sender,
+		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Stack.Broker.Capabilities(p.Queue).MaxBody), Logger: p.Logger,
 	})
 }
 
@@ -150,6 +150,14 @@ func (r *Running) Observer() worker.Observer {
 		return nil
 	}
 	return r.ordering
+}
+
+// Context returns ctx with the publisher, for handlers.
+func (r *Running) Context(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return webhook.WithPublisher(ctx, r.publisher)
 }
 
 // Attach has the worker's breakers and limits follow the registry. Call it before Run.

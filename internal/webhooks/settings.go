@@ -91,10 +91,13 @@ func keysOf(cfg config.Webhook) (*endpoints.Keyring, error) {
 // Any reports whether there can be deliveries at all.
 func (s *Settings) Any() bool { return s.keys != nil || len(s.cfg.Webhook.Endpoints) > 0 }
 
+// ErrNoRegistry means that the configuration names no registry of webhook endpoints.
+var ErrNoRegistry = errors.New("there is no registry of webhook endpoints: set webhook.secret_key or webhook.secret_key_file, have a store, and do not set webhook.registry to off")
+
 // Registry returns the registry on a store.
 func (s *Settings) Registry(store endpoints.Store) (*endpoints.Registry, error) {
 	if s.keys == nil || store == nil {
-		return nil, errors.New("there is no registry of webhook endpoints: set webhook.secret_key")
+		return nil, ErrNoRegistry
 	}
 	return endpoints.NewRegistry(endpoints.RegistryConfig{Store: store, Keys: s.keys, Guard: s.guard})
 }

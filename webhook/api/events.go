@@ -43,7 +43,6 @@ func (a *api) publish(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Published(published)
 	w.Header().Set("Location", "/v1/events/"+url.PathEscape(published.ID))
 	return reply(w, http.StatusAccepted, published)
 }

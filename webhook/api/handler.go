@@ -29,8 +29,6 @@ type Config struct {
 	MaxEvent int
 	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means 26 s.
 	MaxTimeout time.Duration
-	// Published is told of each event that was published. Nil means nobody.
-	Published func(webhook.Published)
 	// Logger gets errors that are not the caller's. Nil means slog.Default().
 	Logger *slog.Logger
 }
@@ -47,9 +45,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxTimeout == 0 {
 		c.MaxTimeout = DefaultMaxTimeout
-	}
-	if c.Published == nil {
-		c.Published = func(webhook.Published) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -61,7 +61,7 @@ func (m *Mirror) note(ctx context.Context, err error) {
 	case ctx.Err() != nil:
 	case err != nil && !m.follow.away:
 		m.follow.away = true
-		m.cfg.Logger.WarnContext(ctx, "webhook endpoints cannot be read: deliveries go on with what is known", "error", err)
+		m.cfg.Logger.WarnContext(ctx, "webhook endpoints cannot be read: publishing and deliveries go on with what is known", "error", err)
 	case err == nil && m.follow.away:
 		m.follow.away = false
 		m.cfg.Logger.InfoContext(ctx, "webhook endpoints are read again")
@@ -73,7 +73,7 @@ func (m *Mirror) look(ctx context.Context) error {
 	m.follow.refused = 0
 	defer func() {
 		if n := m.follow.refused; n > tellRefused {
-			m.cfg.Logger.ErrorContext(ctx, "webhook endpoints cannot be used: more than were named", "endpoints", n)
+			m.cfg.Logger.ErrorContext(ctx, "webhook endpoints cannot be used by this program: more than were named", "endpoints", n)
 		}
 	}()
 	now := time.Now()
@@ -189,7 +189,7 @@ func (m *Mirror) decode(r Record) mirrored {
 func (m *Mirror) refuse(ctx context.Context, id string, err error) {
 	m.follow.refused++
 	if m.follow.refused <= tellRefused {
-		m.cfg.Logger.ErrorContext(ctx, "webhook endpoint cannot be used: its deliveries wait", "endpoint", id, "error", err)
+		m.cfg.Logger.ErrorContext(ctx, "webhook endpoint cannot be used by this program: it publishes to it all the same, and deliveries wait for a worker that can use it", "endpoint", id, "error", err)
 	}
 }
 

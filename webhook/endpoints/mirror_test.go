@@ -277,7 +277,7 @@ func TestMirrorOfWhatCannotBeRead(t *testing.T) {
 				t.Errorf("get of %s: %v", id, err)
 			}
 		}
-		if logs := m.logs.String(); strings.Count(logs, "its deliveries wait") != 10 || !strings.Contains(logs, "endpoints=16") {
+		if logs := m.logs.String(); strings.Count(logs, "deliveries wait for a worker that can use it") != 10 || !strings.Contains(logs, "endpoints=16") {
 			t.Errorf("logs:\n%s", logs)
 		}
 		m.next()

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/queuetest"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -196,10 +198,37 @@ func TestUnorderedEndpointAsksNoLines(t *testing.T) {
 func TestOrderedNeedsAnOrdering(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.add("line", ordered)
-	if _, err := r.publisher(nil).Publish(t.Context(), webhook.Event{Type: "t"}); err == nil {
-		t.Error("an endpoint that asks for order gets none, in silence")
+	line := r.add("line", ordered)
+	r.add("plain", nil)
+	e := webhook.Event{ID: "evt_1", Type: "t"}
+	for range 2 {
+		_, err := r.publisher(nil).Publish(t.Context(), e)
+		var failed *webhook.PublishError
+		if !errors.Is(err, webhook.ErrNoOrdering) || !errors.As(err, &failed) || failed.Failed != 1 || failed.Endpoints != 2 || !strings.Contains(err.Error(), `"line"`) {
+			t.Errorf("an endpoint that asks for order gets none: %v", err)
+		}
 	}
+	down := errors.New("down")
+	r.broker.SetPlan(queuetest.When(queuetest.OpPublish, func(queuetest.Point) bool { return true }, queuetest.Fault{Before: down}))
+	if _, err := r.publisher(nil).Publish(t.Context(), e); !errors.Is(err, webhook.ErrNoOrdering) || !errors.Is(err, down) {
+		t.Errorf("and the broker is down: %v", err)
+	}
+	r.broker.SetPlan(nil)
+	l := &lines{Lines: r.journal}
+	o := r.ordering(l, nil)
+	stop := r.startOrdered(o)
+	defer stop()
+	r.await("the other endpoint got the event", func() bool { return len(r.seen.took("plain")) == 1 })
+	again, err := journal.NewRecovery(journal.RecoveryConfig{Store: r.journal, Client: r.client, Ordering: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := again.RecoverSince(t.Context(), line, time.Now().Add(-time.Hour)); err != nil || got.Missed != 1 {
+		t.Errorf("recovered %+v, %v", got, err)
+	}
+	r.await("the line got it", func() bool { return len(r.seen.took("line")) == 1 })
+	r.idle()
+	r.once([]string{"plain", "line"}, "evt_1")
 	for _, cfg := range []webhook.OrderingConfig{
 		{}, {Lines: r.journal}, {Lines: r.journal, Events: r.journal}, {Lines: r.journal, Events: r.journal, Client: r.client, MaxAge: -1},
 	} {

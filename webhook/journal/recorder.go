@@ -15,9 +15,9 @@ import (
 // Retentions that apply where nobody says otherwise.
 const (
 	// DefaultEvents is how long events are kept.
-	DefaultEvents = 14 * 24 * time.Hour
+	DefaultEvents = 72 * time.Hour
 	// DefaultAttempts is how long attempts are kept.
-	DefaultAttempts = 14 * 24 * time.Hour
+	DefaultAttempts = 72 * time.Hour
 )
 
 // RecorderConfig configures a [Recorder].
@@ -31,7 +31,7 @@ type RecorderConfig struct {
 	// Interval is how long an attempt waits for others at most, while the store keeps up. Zero means 1 s.
 	Interval time.Duration
 	// Events and Attempts are the retentions that the store is asked to expire by. Attempts must not go before their events: what was
-	// delivered would look as if it never had been. Zero means 14 days each.
+	// delivered would look as if it never had been. Zero means 72 h each.
 	Events, Attempts time.Duration
 	// ExpireEvery is how often expired records are removed. Zero means 5 min.
 	ExpireEvery time.Duration

@@ -117,7 +117,7 @@ func (s *site) beside(ctx context.Context, open *stack.Stack, hooks *webhooks.Ru
 		defer stopAfter()
 		defer stop()
 		hooks.AwaitLoad(working)
-		return run(working)
+		return run(hooks.Context(working))
 	})
 	group.Go(func() error { return hooks.Run(after) })
 	group.Go(func() error {
