@@ -75,7 +75,7 @@ func checkPatterns(patterns []string) error {
 	}
 	var errs []error
 	for _, p := range patterns {
-		errs = append(errs, checkPattern(p))
+		errs = append(errs, CheckPattern(p))
 	}
 	return errors.Join(errs...)
 }

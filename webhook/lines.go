@@ -30,6 +30,8 @@ type Lines interface {
 	Drop(ctx context.Context, tenant, endpoint string) (int, error)
 	// Waiting is how many deliveries are in the line of an endpoint, the head included.
 	Waiting(ctx context.Context, endpoint string) (int, error)
+	// Ahead is how many deliveries are ahead of one in its line, whatever its Since, and which is the line's head; ok says that it is there.
+	Ahead(ctx context.Context, p Place) (n int, head Place, ok bool, err error)
 }
 
 // EventReader finds what was published. The stores of package webhook/journal are.

@@ -24,8 +24,8 @@ func MatchType(patterns []string, eventType string) bool {
 	return false
 }
 
-// checkPattern refuses what could never match, or more than it seems to.
-func checkPattern(p string) error {
+// CheckPattern refuses what could never match, or more than it seems to.
+func CheckPattern(p string) error {
 	if p == "*" {
 		return nil
 	}

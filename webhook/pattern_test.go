@@ -30,12 +30,12 @@ func TestMatchType(t *testing.T) {
 func TestPatternsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"", "invoice*", "*.paid", "invoice.*.paid", "a b", ".", "a..b", ".*", "invoice.", "**"} {
-		if checkPattern(p) == nil {
+		if CheckPattern(p) == nil {
 			t.Errorf("%q was taken", p)
 		}
 	}
 	for _, p := range []string{"*", "invoice", "invoice.paid", "invoice.*", "a.b.c.*", "A-b_c.9"} {
-		if err := checkPattern(p); err != nil {
+		if err := CheckPattern(p); err != nil {
 			t.Error(err)
 		}
 	}

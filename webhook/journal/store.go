@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
@@ -63,8 +64,18 @@ type AttemptFilter struct {
 
 // EventFilter selects events. Zero fields but Tenant select all.
 type EventFilter struct {
-	Tenant   string
+	Tenant string
+	// Type is a pattern: see [webhook.MatchType].
+	Type     string
 	From, To time.Time
+	// WithoutBodies leaves the bodies out, of which a page may hold a GiB.
+	WithoutBodies bool
+}
+
+// Types are the bounds of the filter's types: what begins with prefix, or is prefix if whole. Both are zero for all.
+func (f EventFilter) Types() (prefix string, whole bool) {
+	prefix, wild := strings.CutSuffix(f.Type, "*")
+	return prefix, f.Type != "" && !wild
 }
 
 // Store keeps events and attempts. Package storetest holds the suite that every store passes. Implementations are safe for concurrent use;
@@ -74,7 +85,7 @@ type Store interface {
 	PutEvent(ctx context.Context, e webhook.Event) error
 	// Event returns one event with its body, or [ErrNoEvent].
 	Event(ctx context.Context, tenant, id string) (webhook.Event, error)
-	// Events returns at most limit events with their bodies, oldest first. after is the cursor of the page before, "" for the first; next is
+	// Events returns at most limit events, with their bodies unless the filter leaves them out, oldest first. after is the cursor of the page before, "" for the first; next is
 	// "" on the last page.
 	Events(ctx context.Context, f EventFilter, after string, limit int) (events []webhook.Event, next string, err error)
 	// Log keeps attempts. Repeating it after an error may keep some twice.

@@ -84,6 +84,12 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 // listEvents writes the query of one page.
 func (s *Store) listEvents(f journal.EventFilter, after string, limit int) (query string, args []any, err error) {
 	w := &where{args: []any{[]byte(f.Tenant)}}
+	switch prefix, whole := f.Types(); {
+	case whole:
+		w.add("type = ?::bytea", []byte(prefix))
+	case prefix != "":
+		w.add("substr(type, 1, ?::int) = ?::bytea", len(prefix), []byte(prefix))
+	}
 	w.between("at", f.From, f.To)
 	if after != "" {
 		place, err := journal.ParseCursor(after)
@@ -92,7 +98,11 @@ func (s *Store) listEvents(f journal.EventFilter, after string, limit int) (quer
 		}
 		w.add("(at, seq) > (?::timestamptz, ?::bigint)", place.Time(), place.Seq)
 	}
-	return s.sql.selectEvents + w.sql("AND") + " ORDER BY at, seq LIMIT " + itoa(limit), w.args, nil
+	list := s.sql.selectEvents
+	if f.WithoutBodies {
+		list = s.sql.selectHeads
+	}
+	return list + w.sql("AND") + " ORDER BY at, seq LIMIT " + itoa(limit), w.args, nil
 }
 
 // between adds the times of a filter.

@@ -45,6 +45,10 @@ WHERE l.endpoint = $1::bytea RETURNING l.endpoint, next.tenant, next.event, l.si
 )
 UPDATE {lines} l SET enqueued_at = clock_timestamp(), times = l.times + 1 FROM stale s, {places} p
 WHERE l.endpoint = s.endpoint AND p.endpoint = s.endpoint AND p.seq = l.head RETURNING l.endpoint, p.tenant, p.event, l.since`
+	// findPlace counts by the key of places.
+	findPlace = `SELECT (SELECT count(*) FROM {places} a WHERE a.endpoint = p.endpoint AND a.seq < p.seq), l.endpoint, h.tenant, h.event, l.since
+FROM {places} p JOIN {lines} l ON l.endpoint = p.endpoint JOIN {places} h ON h.endpoint = l.endpoint AND h.seq = l.head
+WHERE p.endpoint = $1::bytea AND p.event = $2::bytea AND p.tenant = $3::bytea`
 	countPlaces = `SELECT count(*) FROM {places} WHERE endpoint = $1::bytea`
 )
 
@@ -153,4 +157,18 @@ func (s *Store) Waiting(ctx context.Context, endpoint string) (n int, err error)
 		return err
 	})
 	return n, err
+}
+
+// Ahead implements [webhook.Lines].
+func (s *Store) Ahead(ctx context.Context, p webhook.Place) (n int, head webhook.Place, ok bool, err error) {
+	args := []any{[]byte(p.Endpoint), []byte(p.Event), []byte(p.Tenant)}
+	err = s.read(ctx, beginRead, s.sql.in(findPlace), args, func(rows pgx.Rows) error {
+		var endpoint, tenant, event []byte
+		_, err := pgx.ForEachRow(rows, []any{&n, &endpoint, &tenant, &event, &head.Since}, func() error {
+			ok, head.Endpoint, head.Tenant, head.Event, head.Since = true, string(endpoint), string(tenant), string(event), head.Since.UTC()
+			return nil
+		})
+		return err
+	})
+	return n, head, ok && err == nil, err
 }

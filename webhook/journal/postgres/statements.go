@@ -32,6 +32,7 @@ SELECT count(*) > 0 FROM fresh`
 	eventColumns = `seq, tenant, id, type, content_type, at, body`
 	selectEvent  = `SELECT ` + eventColumns + ` FROM {events} WHERE tenant = $1::bytea AND id = $2::bytea`
 	selectEvents = `SELECT ` + eventColumns + ` FROM {events} WHERE tenant = $1::bytea`
+	selectHeads  = `SELECT seq, tenant, id, type, content_type, at, NULL::bytea FROM {events} WHERE tenant = $1::bytea`
 
 	insertAttempts = `INSERT INTO {attempts} (gen, seq, at, tenant, endpoint, event, job, number, status, phase, duration, excerpt, error,
 	request_id, resent, cut_off)
@@ -49,7 +50,7 @@ SELECT {newest attempts}, {next attempt}, a.* FROM unnest($1::timestamptz[], $2:
 type statements struct {
 	names                                      *strings.Replacer
 	writeEvent, insertEvent, sameEvent         string
-	selectEvent, selectEvents                  string
+	selectEvent, selectEvents, selectHeads     string
 	writeAttempts, insertAttempts, selectTried string
 }
 
@@ -70,7 +71,7 @@ func newStatements(schema string) statements {
 	)}
 	s.writeEvent, s.writeAttempts = beginWrite+"; "+events.Lock(), beginWrite+"; "+attempts.Lock()
 	s.insertEvent, s.sameEvent = s.in(insertEvent), s.in(sameEvent)
-	s.selectEvent, s.selectEvents = s.in(selectEvent), s.in(selectEvents)
+	s.selectEvent, s.selectEvents, s.selectHeads = s.in(selectEvent), s.in(selectEvents), s.in(selectHeads)
 	s.insertAttempts, s.selectTried = s.in(insertAttempts), s.in(selectTried)
 	return s
 }

@@ -65,9 +65,10 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 		}
 	}
 	from, to := bounds(f.From, f.To)
+	prefix, whole := f.Types()
 	var found []storedEvent
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) (err error) {
-		found, err = selectEvents(tx, listEvents, f.Tenant, from, to, place.Micro, place.Seq, limit+1)
+		found, err = selectEvents(tx, listEvents, f.Tenant, from, to, place.Micro, place.Seq, limit+1, prefix, whole, f.WithoutBodies)
 		return err
 	})
 	if err != nil {

@@ -153,3 +153,23 @@ func (s *Store) Waiting(ctx context.Context, endpoint string) (n int, err error)
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error { return tx.QueryRow(countPlaces, []any{endpoint}, &n) })
 	return n, unavailable(err)
 }
+
+// Ahead implements [webhook.Lines].
+func (s *Store) Ahead(ctx context.Context, p webhook.Place) (n int, head webhook.Place, ok bool, err error) {
+	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
+		var seq int64
+		err := tx.QueryRow(placeOf, []any{p.Endpoint, p.Event, p.Tenant}, &seq)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err == nil {
+			err = tx.QueryRow(countAhead, []any{p.Endpoint, seq}, &n)
+		}
+		if err == nil {
+			head, err = headOf(tx, p.Endpoint)
+		}
+		ok = err == nil
+		return err
+	})
+	return n, head, ok, unavailable(err)
+}

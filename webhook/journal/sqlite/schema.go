@@ -60,8 +60,8 @@ const (
 ON CONFLICT (tenant, id) DO NOTHING`
 	eventColumns = `seq, tenant, id, type, content_type, at, body`
 	selectEvent  = `SELECT ` + eventColumns + ` FROM caisson_webhook_events WHERE tenant = ? AND id = ?`
-	listEvents   = `SELECT ` + eventColumns + ` FROM caisson_webhook_events
-WHERE tenant = ? AND at >= ? AND at < ? AND (at, seq) > (?, ?) ORDER BY at, seq LIMIT ?+0`
+	listEvents   = `SELECT seq, tenant, id, type, content_type, at, CASE WHEN ?9 THEN NULL ELSE body END FROM caisson_webhook_events
+WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND (at, seq) > (?4, ?5) AND (substr(type, 1, length(?7)) = ?7 AND (NOT ?8 OR type = ?7)) ORDER BY at, seq LIMIT ?6+0`
 	expireEvents = `DELETE FROM caisson_webhook_events WHERE seq IN
 	(SELECT seq FROM caisson_webhook_events WHERE at < ? ORDER BY at LIMIT ?+0)`
 
@@ -77,6 +77,8 @@ WHERE tenant = ? AND at >= ? AND at < ? AND (at, seq) > (?, ?) ORDER BY at, seq 
 	deletePlaces = `DELETE FROM caisson_webhook_places WHERE endpoint = ? AND tenant = ?`
 	firstPlace   = `SELECT seq, tenant, event FROM caisson_webhook_places WHERE endpoint = ? ORDER BY seq LIMIT 1`
 	countPlaces  = `SELECT count(*) FROM caisson_webhook_places WHERE endpoint = ?`
+	placeOf      = `SELECT seq FROM caisson_webhook_places WHERE endpoint = ? AND event = ? AND tenant = ?`
+	countAhead   = `SELECT count(*) FROM caisson_webhook_places WHERE endpoint = ? AND seq < ?`
 	selectHead   = `SELECT l.head, p.tenant, p.event, l.since FROM caisson_webhook_lines l JOIN caisson_webhook_places p ON p.seq = l.head
 WHERE l.endpoint = ?`
 	insertLine = `INSERT INTO caisson_webhook_lines (endpoint, head, since, enqueued_at, times) VALUES (?1, ?2, ?3, ?3, 1)

@@ -22,6 +22,7 @@ func eventTests() []testCase {
 		{"Events/oldest first in pages", testEventPages},
 		{"Events/from and to", testEventTimes},
 		{"Events/refuses bad arguments", testEventArguments},
+		{"Events/of a type, without bodies", testEventTypes},
 	}
 }
 
@@ -202,6 +203,30 @@ func testEventTimes(e *env) {
 		want := idsOf(c.want)
 		if got := e.pages(journal.EventFilter{Tenant: e.tenant, From: c.from, To: c.to}, 2, nil); !slices.Equal(got, want) {
 			e.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func testEventTypes(e *env) {
+	for id, typ := range map[string]string{"paid": "invoice.paid", "sent": "invoice.sent", "item": "invoice.item.added", "bare": "invoice", "near": "invoices.paid", "other": "user.created"} {
+		e.put(webhook.Event{Tenant: e.tenant, ID: id, Type: typ, ContentType: "application/json", Body: []byte(id)})
+	}
+	for typ, want := range map[string][]string{
+		"": {"bare", "item", "near", "other", "paid", "sent"}, "*": {"bare", "item", "near", "other", "paid", "sent"},
+		"invoice.*": {"item", "paid", "sent"}, "invoice.paid": {"paid"}, "invoice": {"bare"}, "nothing": {}, "nothing.*": {},
+	} {
+		got := e.pages(journal.EventFilter{Tenant: e.tenant, Type: typ}, 2, nil)
+		if slices.Sort(got); !slices.Equal(got, want) {
+			e.Errorf("of type %q: %v", typ, got)
+		}
+	}
+	page, next, err := e.store.Events(e.Context(), journal.EventFilter{Tenant: e.tenant, Type: "invoice.*", WithoutBodies: true}, "", 2)
+	if err != nil || len(page) != 2 || next == "" {
+		e.Fatalf("%d events, next %q, %v", len(page), next, err)
+	}
+	for _, event := range page {
+		if len(event.Body) > 0 || event.ID == "" || event.At.IsZero() || event.ContentType != "application/json" {
+			e.Errorf("without its body: %+v", event)
 		}
 	}
 }

@@ -19,6 +19,7 @@ func lineTests() []testCase {
 		{"Lines/may be repeated", testLineRepeats},
 		{"Lines/leave from the middle", testLeaveMiddle},
 		{"Lines/drop", testDropLine},
+		{"Lines/ahead of one", testAhead},
 		{"Lines/of two tenants", testLineOfTwo},
 		{"Lines/lost heads", testStale},
 		{"Lines/many publishers and workers", testLineRace},
@@ -96,6 +97,38 @@ func testLine(e *env) {
 	e.left(shop, "evt-0", "")
 	e.appended("evt-4", one, e.place(shop, "evt-4"))
 	e.waiting(shop, 1)
+}
+
+// ahead fails unless so many are ahead of an event, behind that head; none if the head is empty.
+func (e *env) ahead(p webhook.Place, want int, head string) {
+	e.Helper()
+	n, got, ok, err := e.store.Ahead(e.Context(), p)
+	if err != nil || n != want || ok != (head != "") {
+		e.Errorf("%d are ahead of %+v: %v, %v, want %d", n, p, ok, err, want)
+	}
+	if ok {
+		e.wantPlaces("the head", []webhook.Place{got}, []webhook.Place{e.place(p.Endpoint, head)})
+	}
+}
+
+func testAhead(e *env) {
+	shop, other := e.name("shop"), e.name("other")
+	e.ahead(e.place(shop, "evt-1"), 0, "")
+	e.appended("evt-1", []string{shop, other}, e.places([]string{shop, other}, "evt-1")...)
+	e.appended("evt-2", []string{shop})
+	e.appended("evt-3", []string{shop})
+	e.ahead(e.place(shop, "evt-1"), 0, "evt-1")
+	e.ahead(e.place(shop, "evt-3"), 2, "evt-1")
+	e.ahead(e.place(other, "evt-1"), 0, "evt-1")
+	e.ahead(e.place(other, "evt-3"), 0, "")
+	foreign := e.place(shop, "evt-3")
+	foreign.Tenant = e.name("nobody")
+	e.ahead(foreign, 0, "")
+	e.left(shop, "evt-2", "")
+	e.ahead(e.place(shop, "evt-3"), 1, "evt-1")
+	e.left(shop, "evt-1", "evt-3")
+	e.ahead(e.place(shop, "evt-3"), 0, "evt-3")
+	e.ahead(e.place(shop, "evt-1"), 0, "")
 }
 
 func testManyLines(e *env) {
