@@ -14,7 +14,7 @@ type View struct {
 	Worst *Destination `json:"worst,omitempty"`
 	// Since is the earliest at which any breaker left closed; zero if none has.
 	Since time.Time `json:"since,omitzero"`
-	// Next is the earliest at which any worker that refuses lets a job try; zero if no worker refuses.
+	// Next is the earliest at which any worker that refuses lets a job try; zero if no worker refuses, or none says when, as while it is forced open.
 	Next time.Time `json:"next,omitzero"`
 	// Waiting is about how many jobs have been put back for the destination and are not due yet.
 	Waiting int `json:"waiting"`
@@ -43,6 +43,9 @@ func Look(reports []Report, destination string) View {
 }
 
 func (v *View) add(d Destination) {
+	if d.Override == "forced_open" {
+		d.Next = time.Time{} // the breaker beside it has one, at which nothing is tried
+	}
 	if d.Reason != "" {
 		v.Refusing++
 		v.Next = earlier(v.Next, d.Next)
