@@ -179,6 +179,14 @@ func checkEndpointID(id string) error {
 	return nil
 }
 
+// Attempts is how many attempts a delivery has by the endpoint's own schedule; 0 if it has none, or one without an end: then the kind's number holds.
+func (e Endpoint) Attempts() int {
+	if n := e.Schedule.Len(); n > 0 {
+		return n + 1
+	}
+	return 0
+}
+
 // clone returns a copy that shares nothing that can be changed.
 func (e Endpoint) clone() Endpoint {
 	e.Events, e.Secrets, e.Retiring = slices.Clone(e.Events), slices.Clone(e.Secrets), slices.Clone(e.Retiring)

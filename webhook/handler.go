@@ -54,10 +54,10 @@ func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 // attempts is how many attempts a delivery has by its endpoint's own schedule; 0 if it has none, or one without an end.
 func (s *Sender) attempts(job *worker.Job) int {
 	e, err := s.cfg.Endpoints.Get(context.Background(), job.Destination)
-	if err != nil || e.Schedule.Len() == 0 {
+	if err != nil {
 		return 0 // the handler finds out what is wrong
 	}
-	return e.Schedule.Len() + 1
+	return e.Attempts()
 }
 
 // DestinationConfig is what an endpoint's breaker and limits should be: at most its concurrency and rate, open for 5 min at 80 % failures

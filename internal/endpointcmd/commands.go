@@ -32,7 +32,7 @@ Endpoints of the configuration file are not among them: change them there.`,
 		p.rotateCommand(), p.testCommand(), p.deleteCommand(), p.importCommand(), p.resealCommand(), p.newKeyCommand(),
 		p.attemptsCommand(), p.resendCommand(), p.recoverCommand())
 	events := cli.Group(&cobra.Command{Use: "events", Short: "Publish events to the webhook endpoints that want them, and see what became of them"},
-		p.publishCommand(), p.showEventCommand())
+		p.publishCommand(), p.listEventsCommand(), p.showEventCommand())
 	return []*cobra.Command{registry, events}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,8 +22,8 @@ func (p *program) showEventCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a published event, and what became of it at each endpoint",
-		Long: p.example(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each how often it was called, what it
-answered last, and whether it took the event. Why a delivery waits says PROGRAM explain ENDPOINT:EVENT.
+		Long: p.example(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each the state of its delivery, how often
+it was called, and what it answered last. A delivery is delivered, held, dead, purged, in line, waiting, or was not made. Why one waits says PROGRAM explain ENDPOINT:EVENT.
 
 Events are kept for webhook.event_retention, and calls for webhook.attempt_log.`),
 		Args: cli.Args(cobra.ExactArgs(1)),
@@ -54,6 +55,9 @@ func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) 
 	if err != nil {
 		return err
 	}
+	if err := s.hooks.Judge(ctx, s.open, e, fates); err != nil {
+		return err
+	}
 	if p.settings.JSON {
 		return cli.JSON(p.io.Out, shownEvent{e, len(e.Body), fates})
 	}
@@ -71,23 +75,49 @@ func (p *program) printFates(s *session, fates []webhooks.Fate) error {
 	}
 	rows := make([][]string, len(fates))
 	for i, f := range fates {
-		state, delivered, status, at, said := cmp.Or(f.State, "unknown"), "no", "-", time.Time{}, ""
-		if f.AddedLater {
-			state += ", added later"
-		}
-		if !f.Delivered.IsZero() {
-			delivered = "yes"
-		}
+		status, at, said := "-", time.Time{}, ""
 		if f.Last != nil {
 			at, said = f.Last.At, cmp.Or(f.Last.Error, f.Last.Excerpt)
 			if f.Last.Status > 0 {
 				status = strconv.Itoa(f.Last.Status)
 			}
 		}
-		rows[i] = []string{f.Endpoint, state, delivered, strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
+		rows[i] = []string{f.Endpoint, fateText(f), strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
 	}
 	if s.cfg.Webhook.AttemptLog == 0 {
-		fmt.Fprintln(p.io.Err, "calls are not logged (webhook.attempt_log): DELIVERED and what follows it are not known")
+		fmt.Fprintln(p.io.Err, "calls are not logged (webhook.attempt_log): what follows STATE is not known")
 	}
-	return cli.Table(p.io.Out, []string{"ENDPOINT", "STATE", "DELIVERED", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
+	return cli.Table(p.io.Out, []string{"ENDPOINT", "STATE", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
+}
+
+// fateText is the state of a delivery, and beside it what its endpoint has to do with that.
+func fateText(f webhooks.Fate) string {
+	text := strings.ReplaceAll(string(f.State), "_", " ")
+	var notes []string
+	switch f.State {
+	case webhooks.OutcomeDelivered:
+		return text
+	case webhooks.OutcomeInLine:
+		text = "in line, " + cli.Ordinal(f.Line.Place)
+	case webhooks.OutcomeUnknown:
+		text = "waiting or dead"
+	case webhooks.OutcomeWaiting:
+		if notes = []string{"not tried yet"}; f.Attempts > 0 {
+			notes = []string{"tried"}
+		}
+	}
+	switch {
+	case f.AddedLater:
+		notes = append(notes, "endpoint added later")
+	case f.EndpointState == "":
+		notes = append(notes, "endpoint not known")
+	case f.Reason == webhook.ReasonGone:
+		notes = append(notes, "endpoint gone")
+	case f.EndpointState != string(webhook.StateActive):
+		notes = append(notes, "endpoint "+f.EndpointState)
+	}
+	if len(notes) > 0 {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return text
 }

@@ -99,7 +99,7 @@ func (p *program) showCommand() *cobra.Command {
 		Use:   "show ID",
 		Short: "Show one endpoint, without its secrets, and how it fares",
 		Long: `Shows one endpoint without its secrets, and how it fares: failures since its last success, the newest call that is logged, its breaker as live workers
-tell of it, and how many deliveries are held or dead letters.
+tell of it, and how many deliveries are held, dead letters, or in the line of an endpoint that asks for order, its head included.
 
 Workers report successes once a minute: last success may be so old.`,
 		Args: cli.Args(cobra.ExactArgs(1)),
@@ -112,7 +112,7 @@ Workers report successes once a minute: last success may be so old.`,
 // shown is the JSON form of show.
 type shown struct {
 	api.Endpoint
-	status
+	api.Status
 }
 
 func (p *program) show(ctx context.Context, s *session, id string) error {
@@ -120,7 +120,9 @@ func (p *program) show(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return err
 	}
-	fares, err := s.status(ctx, id)
+	fares, err := api.StatusSources{
+		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, Board: s.open.Board,
+	}.Status(ctx, e)
 	if err != nil {
 		return err
 	}
@@ -167,7 +169,7 @@ func lines(e shown) [][2]string {
 	for name, value := range sorted(e.Metadata) {
 		out = append(out, [2]string{"metadata", name + "=" + value})
 	}
-	out = append(out, e.lines()...)
+	out = append(out, statusLines(e.Status)...)
 	return append(out, [2]string{"created", cli.Time(e.Created)}, [2]string{"changed", cli.Time(e.Updated)}, [2]string{"revision", strconv.FormatInt(e.Revision, 10)})
 }
 

@@ -7,62 +7,12 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/fleet"
 	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
-	"github.com/caisson-go/caisson/webhook/journal"
 )
 
-// status is how an endpoint fares. What is not known is absent.
-type status struct {
-	Health api.Health `json:"health"`
-	// Breaker is how live workers see it.
-	Breaker *fleet.View `json:"breaker,omitempty"`
-	// Last is the newest call that is logged.
-	Last *journal.Attempt `json:"last_attempt,omitempty"`
-	// Held and Dead count its deliveries in the dead-letter store.
-	Held *int `json:"held,omitempty"`
-	Dead *int `json:"dead_letters,omitempty"`
-}
-
-// status asks for one endpoint: the health, the board, the newest call, and two counts.
-func (s *session) status(ctx context.Context, id string) (status, error) {
-	h, err := s.registry.Health(ctx, id)
-	if err != nil {
-		return status{}, err
-	}
-	out := status{Health: api.ShowHealth(h)}
-	if s.open.Board != nil {
-		reports, err := s.open.Board.Reports(ctx)
-		if err == nil || len(reports) > 0 { // a report of another version is left out
-			v := fleet.Look(reports, id)
-			out.Breaker = &v
-		}
-	}
-	calls, _, err := s.open.Journal.Attempts(ctx, journal.AttemptFilter{Endpoint: id}, "", 1)
-	if err != nil {
-		return status{}, err
-	}
-	if len(calls) > 0 {
-		out.Last = &calls[0]
-	}
-	if s.open.Letters == nil {
-		return out, nil
-	}
-	for state, to := range map[dlq.State]**int{dlq.Held: &out.Held, dlq.Dead: &out.Dead} {
-		n, err := s.open.Letters.Count(ctx, dlq.Filter{Kind: webhook.KindDeliver, Destination: id, States: []dlq.State{state}})
-		if err != nil {
-			return status{}, fmt.Errorf("count %s deliveries of endpoint %q: %w", state, id, err)
-		}
-		*to = &n
-	}
-	return out, nil
-}
-
-// lines are what people are shown of it; what is empty is left out.
-func (s status) lines() [][2]string {
+// statusLines are what people are shown of how an endpoint fares; what is empty is left out.
+func statusLines(s api.Status) [][2]string {
 	out := [][2]string{{"failures", failuresText(s.Health)}}
 	if !s.Health.LastSuccess.IsZero() {
 		out = append(out, [2]string{"last success", cli.Time(s.Health.LastSuccess)})
@@ -83,7 +33,7 @@ func (s status) lines() [][2]string {
 	for _, c := range []struct {
 		name string
 		n    *int
-	}{{"held", s.Held}, {"dead letters", s.Dead}} {
+	}{{"held", s.Held}, {"dead letters", s.Dead}, {"in line", s.InLine}} {
 		if c.n != nil {
 			out = append(out, [2]string{c.name, strconv.Itoa(*c.n)})
 		}

@@ -91,3 +91,39 @@ func TestShowStatus(t *testing.T) {
 		t.Errorf("listed\n%s", out)
 	}
 }
+
+// Order, a request to be left alone and a pause are told in words, and where nothing is tried no time of a try is.
+func TestShowWhatHoldsBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.run("endpoints", "add", "line", url, "--ordered").ok()
+	r.run("endpoints", "add", "quiet", url).ok()
+	r.run("endpoints", "add", "paused", url).ok()
+	r.run("endpoints", "pause", "paused").ok()
+	for _, id := range []string{"evt_1", "evt_2", "evt_3"} {
+		r.run("events", "publish", "invoice.paid", "{}", "--id", id).ok()
+	}
+	next := time.Now().Add(time.Minute)
+	r.stack(func(s *stack.Stack) {
+		if err := s.Board.Publish(t.Context(), fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{
+			{Name: "quiet", State: "closed", Reason: "gated", Next: next}, {Name: "paused", State: "closed", Override: "forced_open", Reason: "forced_open", Next: next},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for id, want := range map[string]string{
+		"line": "\nin line        3\n", "quiet": "\nbreaker        asked to be left alone until " + next.UTC().Format(time.RFC3339) + ", at 1 of 1 worker",
+		"paused": "\nbreaker        forced open at 1 of 1 worker, about 0 jobs put back for it\n",
+	} {
+		text := r.run("endpoints", "show", id).ok()
+		if !strings.Contains(text, want) || strings.Contains(text, "next try") || id != "line" && strings.Contains(text, "in line") {
+			t.Errorf("%s\n%s", id, text)
+		}
+	}
+	var got struct {
+		InLine int `json:"in_line"`
+	}
+	if r.run("endpoints", "show", "line", "--json").into(&got); got.InLine != 3 {
+		t.Errorf("%+v", got)
+	}
+}

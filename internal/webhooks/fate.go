@@ -18,8 +18,13 @@ type Fate struct {
 	Endpoint string `json:"endpoint"`
 	// Job is the id of the delivery, if publishing the event made it.
 	Job string `json:"job"`
-	// State of the endpoint; "" for one that is not known any more.
-	State string `json:"state,omitempty"`
+	// State of the delivery, as far as it is known: [Settings.Judge] sets it.
+	State Outcome `json:"state,omitempty"`
+	// EndpointState is "" for an endpoint that is not known any more, and Reason is why it is not active.
+	EndpointState string `json:"endpoint_state,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+	// Since is when the endpoint's state was set.
+	Since time.Time `json:"since,omitzero"`
 	// Wanted says that the endpoint wants events of that type now.
 	Wanted bool `json:"wanted"`
 	// AddedLater says that the endpoint was not there when the event was published.
@@ -32,6 +37,27 @@ type Fate struct {
 	Last *journal.Attempt `json:"last,omitempty"`
 	// Delivered is when the receiver first took it.
 	Delivered time.Time `json:"delivered_at,omitzero"`
+	// Line is where it is in the line of its endpoint; nil if it is in none.
+	Line *InLine `json:"line,omitempty"`
+}
+
+// InLine is the place of a delivery in the line of an endpoint.
+type InLine struct {
+	// Place is 1 for the head, which alone has a job.
+	Place int `json:"place"`
+	// Head is the event of the head, and Since when it became that.
+	Head  string    `json:"head"`
+	Since time.Time `json:"since"`
+}
+
+// NotMade says that publishing the event made no delivery for the endpoint, as far as can be told: it was gone then, or was not there.
+func (f Fate) NotMade(e webhook.Event) bool {
+	return f.Attempts == 0 && f.Line == nil && (f.AddedLater || f.gone() && !f.Since.After(e.At))
+}
+
+// gone says that the endpoint is. What is published meanwhile is not for it.
+func (f Fate) gone() bool {
+	return webhook.Endpoint{State: webhook.State(f.EndpointState), Reason: f.Reason}.Gone()
 }
 
 // fatesPage is how many endpoints, or calls, are read at once.
@@ -46,7 +72,7 @@ func (s *Settings) Fates(ctx context.Context, open *stack.Stack, e webhook.Event
 		return nil, err
 	}
 	for _, endpoint := range static {
-		byID[endpoint.ID] = &Fate{Endpoint: endpoint.ID, State: string(webhook.StateActive), Wanted: true}
+		byID[endpoint.ID] = &Fate{Endpoint: endpoint.ID, EndpointState: string(webhook.StateActive), Wanted: true}
 	}
 	if err := s.wanted(ctx, open.Endpoints, e, byID); err != nil {
 		return nil, err
@@ -82,7 +108,8 @@ func (s *Settings) wanted(ctx context.Context, store endpoints.Store, e webhook.
 			delete(byID, entry.ID)
 			if webhook.MatchType(entry.Events, e.Type) {
 				byID[entry.ID] = &Fate{
-					Endpoint: entry.ID, State: string(entry.State), Wanted: true, Ordered: entry.Ordered, AddedLater: entry.Created.After(e.At),
+					Endpoint: entry.ID, EndpointState: string(entry.State), Reason: entry.Reason, Since: entry.Since.UTC(), Wanted: true, Ordered: entry.Ordered,
+					AddedLater: entry.Created.After(e.At),
 				}
 			}
 		}

@@ -129,6 +129,7 @@ func (s *Settings) api(p Place, registry *endpoints.Registry, r *Running, client
 	}
 	return api.New(api.Config{
 		Registry: registry, Guard: s.guard, Publisher: r.publisher, Journal: p.Stack.Journal, Recovery: again, Sender: sender,
+		Lines: p.Stack.Lines, Letters: p.Stack.Letters, Board: p.Stack.Board,
 		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Stack.Broker.Capabilities(p.Queue).MaxBody), Logger: p.Logger,
 	})
 }

@@ -123,21 +123,6 @@ func (a *api) deleteEndpoint(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (a *api) health(w http.ResponseWriter, r *http.Request) error {
-	if err := query(r).err(); err != nil {
-		return err
-	}
-	id := r.PathValue("id")
-	if _, err := a.cfg.Registry.Get(r.Context(), id); err != nil {
-		return err
-	}
-	h, err := a.cfg.Registry.Health(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return reply(w, http.StatusOK, ShowHealth(h))
-}
-
 func replyEndpoint(w http.ResponseWriter, e endpoints.Entry) error {
 	w.Header().Set("ETag", etag(e.Revision))
 	return reply(w, http.StatusOK, Show(e))

@@ -2,7 +2,9 @@ package api_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -75,6 +77,34 @@ func TestPublishRawBody(t *testing.T) {
 	}
 	raw.header["Caisson-Event-Type"] = []string{"a b"}
 	r.do(raw).refuses(422, "type", "letters")
+}
+
+// Events are listed a page at a time, without their payloads.
+func TestListEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for i, typ := range []string{"invoice.paid", "user.created", "invoice.sent"} {
+		must(t, r.journal.PutEvent(t.Context(), webhook.Event{ID: fmt.Sprint("evt_", i), Tenant: "default", Type: typ, ContentType: "application/json", Body: []byte("secret")}))
+	}
+	must(t, r.journal.PutEvent(t.Context(), webhook.Event{ID: "foreign", Tenant: "acme", Type: "invoice.paid", Body: []byte("{}")}))
+	var first, second api.EventPage
+	a := r.get("/v1/events?type=invoice.*&limit=1").is(200).into(&first)
+	if len(first.Events) != 1 || first.Events[0].ID != "evt_0" || first.Events[0].At.IsZero() || first.Next == "" || strings.Contains(string(a.body), "secret") {
+		t.Errorf("the first page: %s", a.body)
+	}
+	r.get("/v1/events?type=invoice.*&limit=1&after=" + url.QueryEscape(first.Next)).is(200).into(&second)
+	if len(second.Events) != 1 || second.Events[0].ID != "evt_2" || second.Next != "" {
+		t.Errorf("the second page: %+v", second)
+	}
+	if a := r.get("/v1/events?tenant=acme").is(200); !strings.Contains(string(a.body), `"foreign"`) || strings.Contains(string(a.body), "evt_") {
+		t.Errorf("of a tenant: %s", a.body)
+	}
+	if a := r.get("/v1/events?from=2999-01-01T00:00:00Z").is(200); string(a.body) != `{"events":[]}`+"\n" {
+		t.Errorf("from then: %s", a.body)
+	}
+	r.get("/v1/events?type=inv*").refuses(422, "type", "")
+	r.get("/v1/events?after=x").refuses(422, "after", "")
+	r.get("/v1/events?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z").refuses(422, "to", "")
 }
 
 func TestBadEventsAreRefused(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/fleet"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
@@ -25,6 +27,10 @@ type Config struct {
 	Recovery *journal.Recovery
 	// Sender makes test deliveries. Required.
 	Sender *webhook.Sender
+	// Lines, Letters and Board have more to tell of how an endpoint fares. Nil means that it is left out.
+	Lines   webhook.Lines
+	Letters dlq.Store
+	Board   fleet.Board
 	// MaxEvent is the most bytes of an event's payload, at most what the broker takes. Zero means 1 MiB.
 	MaxEvent int
 	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means 26 s.
@@ -108,6 +114,7 @@ func (a *api) routes() map[string]answer {
 		"GET /v1/endpoints/{id}/attempts":       a.listAttempts,
 		"GET /v1/endpoints/{id}/health":         a.health,
 
+		"GET /v1/events":      a.listEvents,
 		"POST /v1/events":     a.publish,
 		"GET /v1/events/{id}": a.getEvent,
 	}

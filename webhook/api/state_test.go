@@ -81,15 +81,3 @@ func TestVerifyKeyIsShown(t *testing.T) {
 		t.Errorf("verify keys %v, want %s", made.Signing.VerifyKeys, secret.VerifyKey())
 	}
 }
-
-// Health is what workers reported.
-func TestHealth(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	r.add(`{"id":"shop","url":"https://example.com/"}`)
-	var h api.Health
-	if r.get("/v1/endpoints/shop/health").is(200).into(&h); h != (api.Health{}) {
-		t.Errorf("of a new endpoint: %+v", h)
-	}
-	r.get("/v1/endpoints/nobody/health").refuses(404, "", "")
-}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
 
@@ -41,19 +42,32 @@ func TestExplainEvent(t *testing.T) {
 			"job b:evt_2 waits for its turn in queue default behind ", "; its endpoint b is paused since 20",
 			"job a:evt_2 was delivered at 20",
 			"job c:evt_2 is in no queue and no store, after 1 call, the last at ", "(status 503): worker endpoints resend c evt_2 sends it.\n",
-			"job line:evt_2 waits behind others in the line of its endpoint, which is active",
+			"job line:evt_2 waits second in the line of endpoint line, behind event evt_1, its head since 20",
 			"job late:evt_2 was never made, since the endpoint was added after the event",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("lacks %q\n%s", want, text)
 			}
 		}
-		if strings.Contains(text, "other:") || strings.Contains(text, "evt_1") {
+		if strings.Contains(text, "other:") || strings.Contains(text, ":evt_1") {
 			t.Errorf("tells of others\n%s", text)
 		}
 		e := c.explain("evt_2")
 		if len(e.Jobs) != 5 || e.Event.ID != "evt_2" || e.Event.Deliveries != 5 || e.Jobs[4].State != "completed" || e.Jobs[4].Job != "a:evt_2" {
 			t.Errorf("%+v", e)
+		}
+		ok(t, c.call("endpoints", "pause", "line", "--reason", "moving"))
+		ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_3"))
+		if e := c.becomes("line:evt_3", "in_line", "waits third in the line of endpoint line, behind event evt_1, its head since 20",
+			"; its endpoint line is paused (moving) since 20", "endpoints enable line"); e.Event.ID != "" {
+			t.Errorf("a delivery in line: %+v", e)
+		}
+		c.becomes("line:evt_1", "ready", "is paused (moving)")
+		c.remove("line:evt_1")
+		c.becomes("line:evt_1", "in_line", "is the head of the line of endpoint line since 20", "its job is in no queue: workers enqueue it again")
+		c.becomes("late:evt_2", "unseen", "was never made, since the endpoint was added after the event")
+		if r := c.call("explain", "other:evt_2"); r.code != 1 || !strings.Contains(r.err, "endpoint other neither wants it nor was called for it") {
+			t.Errorf("not meant for it: %+v", r)
 		}
 		if e := c.explain("b:evt_2"); len(e.Jobs) != 1 || e.Event.ID != "" {
 			t.Errorf("a delivery: %+v", e)
@@ -75,5 +89,37 @@ func TestExplainNoEvent(t *testing.T) {
 	ok(t, c.call("events", "publish", "nobody.cares", "{}", "--id", "evt_1", "--tenant", "acme"))
 	if text := ok(t, c.call("explain", "evt_1", "--tenant", "acme")); !strings.HasSuffix(text, ": nobody.cares, 2 bytes, for 0 endpoints.\n") {
 		t.Errorf("nobody wants it\n%s", text)
+	}
+}
+
+// What was published while an endpoint was gone was not made for it: recover sends it once the endpoint is enabled.
+func TestExplainEventOfAGoneEndpoint(t *testing.T) {
+	t.Parallel()
+	c := newCast(t)
+	key := endpoints.NewKey()
+	c.env = append(c.env, "CAISSON_WEBHOOK_SECRET_KEY="+key)
+	c.addGone("shop", key)
+	ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_1"))
+	c.becomes("shop:evt_1", "unseen", "was not made, because the endpoint was gone then, since 20", ": once it is enabled, worker endpoints recover shop --since 20")
+	if text := ok(t, c.call("events", "show", "evt_1")); !strings.Contains(text, "not made (endpoint gone)") {
+		t.Errorf("shown as\n%s", text)
+	}
+	ok(t, c.call("endpoints", "enable", "shop"))
+	c.becomes("shop:evt_1", "unseen", "was not made, likely because the endpoint was gone then: it is active again since 20", "endpoints recover shop --since 20")
+	ok(t, c.call("endpoints", "recover", "shop", "--since", "1h"))
+	c.becomes("shop:evt_1", "ready")
+}
+
+// The endpoint's own schedule says how many attempts a delivery has.
+func TestExplainAttemptsOfAnEndpoint(t *testing.T) {
+	t.Parallel()
+	c := newCast(t).hooked()
+	ok(t, c.call("endpoints", "add", "shop", "https://example.com/hook", "--schedule", "fixed(1s, 2s)"))
+	ok(t, c.call("endpoints", "add", "usual", "https://example.com/hook"))
+	ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_1"))
+	for job, want := range map[string]int{"shop:evt_1": 3, "usual:evt_1": 0} { // no worker is live that would tell of the kind
+		if e := c.explain(job); e.Jobs[0].MaxAttempts != want {
+			t.Errorf("%s has at most %d attempts, want %d", job, e.Jobs[0].MaxAttempts, want)
+		}
 	}
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/caisson-go/caisson/fleet"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/webhooks"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/webhook"
 )
 
 const (
@@ -46,6 +48,8 @@ type evidence struct {
 	reports    []fleet.Report
 	targets    map[string]*target // the endpoints of deliveries, by id
 	event      *published         // if the texts are its deliveries
+	of         webhook.Event      // whose deliveries fates are
+	fates      []webhooks.Fate
 	notes      []string
 }
 

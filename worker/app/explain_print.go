@@ -23,7 +23,7 @@ type jobView struct {
 	State       jobState `json:"state"`
 	// Why is a sentence without its subject, the job.
 	Why string `json:"why"`
-	// MaxAttempts is 0 where no live worker knows the kind.
+	// MaxAttempts is 0 where no live worker knows the kind, and its endpoint has no schedule of its own.
 	MaxAttempts int `json:"max_attempts,omitempty"`
 	// NextTry is when the ledger lets the next attempt begin.
 	NextTry *time.Time    `json:"next_try,omitempty"`
@@ -92,9 +92,7 @@ type replayView struct {
 func (ev *evidence) view(s *subject) jobView {
 	d := ev.stand(s)
 	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), Endpoint: ev.targetOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
-	if k, ok := ev.kindOf(s); ok {
-		v.MaxAttempts = k.MaxAttempts
-	}
+	v.MaxAttempts = ev.mostAttempts(s)
 	if l := s.ledger(); l != nil && l.State == 0 && !l.Closed && !l.Until.IsZero() {
 		v.NextTry = &l.Until
 	}

@@ -42,6 +42,7 @@ const (
 	stateGone            jobState = "gone"   // unfinished, and its message is in no queue
 	stateUnfinished      jobState = "unfinished"
 	stateUnseen          jobState = "unseen"          // a delivery of an event, of which there is no job
+	stateInLine          jobState = "in_line"         // behind others in the line of a webhook endpoint that asks for order
 	stateEndpointClosed  jobState = "endpoint_closed" // its webhook endpoint is paused, disabled, unknown, or cannot be used
 )
 
@@ -166,8 +167,8 @@ func (ev *evidence) heldBack(s *subject, e *dlq.Entry) standing {
 
 // attemptOf is the number of an attempt, and of how many where that is known.
 func (ev *evidence) attemptOf(s *subject, n int) string {
-	if k, ok := ev.kindOf(s); ok {
-		return fmt.Sprintf("%d of %d", n, k.MaxAttempts)
+	if most := ev.mostAttempts(s); most > 0 {
+		return fmt.Sprintf("%d of %d", n, most)
 	}
 	return fmt.Sprint(n)
 }

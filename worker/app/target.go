@@ -23,6 +23,8 @@ type target struct {
 	Since  time.Time `json:"since,omitzero"`
 	// Error is why it is unusable.
 	Error string `json:"error,omitempty"`
+
+	attempts int // of each delivery, by its own schedule; 0 where the kind's number holds
 }
 
 // States of a target beside those of an endpoint.
@@ -33,8 +35,8 @@ const (
 
 // findTargets looks up the endpoints of the deliveries among the jobs.
 func (ev *evidence) findTargets(ctx context.Context, cfg *config.Config, s *stack.Stack) error {
-	for _, job := range ev.subjects() {
-		if job.kind != webhook.KindDeliver || job.destination == "" || ev.targets[job.destination] != nil {
+	for _, id := range ev.receivers() {
+		if ev.targets[id] != nil {
 			continue
 		}
 		hooks, err := webhooks.Read(cfg)
@@ -42,7 +44,7 @@ func (ev *evidence) findTargets(ctx context.Context, cfg *config.Config, s *stac
 			ev.notes = append(ev.notes, "webhook endpoints were not looked at: give the workers' webhook.secret_key")
 			return nil //nolint:nilerr // the rest can be told
 		}
-		t, err := look(ctx, hooks, s.Endpoints, job.destination)
+		t, err := look(ctx, hooks, s.Endpoints, id)
 		if err != nil {
 			return err
 		}
@@ -54,9 +56,23 @@ func (ev *evidence) findTargets(ctx context.Context, cfg *config.Config, s *stac
 	return nil
 }
 
+// receivers are the endpoints of the deliveries that are told of.
+func (ev *evidence) receivers() []string {
+	var ids []string
+	for _, s := range ev.subjects() {
+		if s.kind == webhook.KindDeliver && s.destination != "" {
+			ids = append(ids, s.destination)
+		}
+	}
+	for _, f := range ev.fates {
+		ids = append(ids, f.Endpoint)
+	}
+	return ids
+}
+
 func look(ctx context.Context, hooks *webhooks.Settings, store endpoints.Store, id string) (*target, error) {
 	e, err := hooks.Look(ctx, store, id)
-	t := &target{ID: id, State: string(e.State), Reason: e.Reason, Since: e.Since}
+	t := &target{ID: id, State: string(e.State), Reason: e.Reason, Since: e.Since, attempts: e.Attempts()}
 	switch {
 	case errors.Is(err, webhook.ErrUnknownEndpoint):
 		t.State = targetUnknown
@@ -76,6 +92,15 @@ func (ev *evidence) targetOf(s *subject) *target {
 		return nil
 	}
 	return ev.targets[s.destination]
+}
+
+// mostAttempts is how many attempts a run of the job has: by its endpoint's schedule, else by its kind as a live worker runs it. 0 if neither is known.
+func (ev *evidence) mostAttempts(s *subject) int {
+	if t := ev.targetOf(s); t != nil && t.attempts > 0 {
+		return t.attempts
+	}
+	k, _ := ev.kindOf(s)
+	return k.MaxAttempts
 }
 
 // closed says why the endpoint of a delivery gets it not now, and the way out; "" if it does, and for other jobs.

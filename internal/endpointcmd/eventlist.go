@@ -1,0 +1,77 @@
+package endpointcmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/webhook/journal"
+)
+
+func (p *program) listEventsCommand() *cobra.Command {
+	f := journal.EventFilter{WithoutBodies: true}
+	var since, after string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List published events, oldest first",
+		Long: p.example(`Lists the published events of a tenant without their payloads, oldest first. What became of one says PROGRAM events show ID.
+
+Events are kept for webhook.event_retention.`),
+		Example: p.example(`  PROGRAM events list --since 1h --type 'invoice.*'`),
+		Args:    cli.Args(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if since != "" {
+				if f.From, err = cli.ParseWhen(since, time.Now(), -1); err != nil {
+					return cli.Refuse("--since: %w", err)
+				}
+			}
+			if f.Type != "" {
+				if err := webhook.CheckPattern(f.Type); err != nil {
+					return cli.Refuse("--type: %w", err)
+				}
+			}
+			if limit < 1 || limit > 1000 {
+				return cli.Refuse("--limit %d: use 1 to 1000", limit)
+			}
+			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+				return p.listEvents(ctx, s, f, after, limit)
+			})
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.Tenant, "tenant", webhook.DefaultTenant, "`tenant` that the events were published for")
+	flags.StringVar(&f.Type, "type", "", "only those of this `type`, or whose types begin so: invoice.*")
+	flags.StringVar(&since, "since", "", "only those since then: a `time` (RFC 3339), or how long ago")
+	flags.IntVar(&limit, "limit", 100, "how `many` to list")
+	flags.StringVar(&after, "after", "", "`cursor` that the page before ended with")
+	return cmd
+}
+
+func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFilter, after string, limit int) error {
+	found, next, err := s.open.Journal.Events(ctx, f, after, limit)
+	if err != nil {
+		return err
+	}
+	if p.settings.JSON {
+		return cli.JSON(p.io.Out, api.ShowEvents(found, next))
+	}
+	rows := make([][]string, len(found))
+	for i, e := range found {
+		rows[i] = []string{cli.Time(e.At), e.ID, e.Type, cli.OrDash(e.ContentType)}
+	}
+	if err := cli.Table(p.io.Out, []string{"AT", "EVENT", "TYPE", "CONTENT TYPE"}, rows); err != nil {
+		return err
+	}
+	if next != "" {
+		fmt.Fprintf(p.io.Err, "there are more: add --after %s\n", next)
+	}
+	return nil
+}
