@@ -77,6 +77,27 @@ const (
 	AuditRetention = 400 * 24 * time.Hour
 )
 
+// finishTimeout bounds the end of a record.
+const finishTimeout = 10 * time.Second
+
+// FinishAudit ends the record of an operation that ended with problem, nil if it was done: as interrupted if ctx is over, which does not keep the
+// record from being written. It returns problem, joined with what went wrong with the record.
+func FinishAudit(ctx context.Context, log AuditLog, id string, c AuditCounts, problem error) error {
+	state, text := AuditDone, ""
+	switch {
+	case problem != nil && ctx.Err() != nil:
+		state, text = AuditInterrupted, problem.Error()
+	case problem != nil:
+		state, text = AuditFailed, problem.Error()
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	if err := log.EndAudit(ctx, id, state, c, text); err != nil {
+		return errors.Join(problem, fmt.Errorf("record the end in the audit log: %w", err))
+	}
+	return problem
+}
+
 // ErrNoAudit means that there is no record with that id.
 var ErrNoAudit = errors.New("audit record not found")
 

@@ -76,7 +76,7 @@ func TestFailedDeliveriesComeBackSpread(t *testing.T) {
 	}
 	low, high := schedule.Webhook.Shortest(1), schedule.Webhook.Longest(1)
 	first, last := high, low
-	for _, s := range r.await(jobs, outcome(worker.Failed)) {
+	for _, s := range r.await(jobs, func(s worker.Settled) bool { return s.Outcome == worker.Failed && s.Job.Attempt == 1 }) {
 		if s.Delay < low || s.Delay > high {
 			t.Errorf("a delay of %s, the schedule's are %s to %s", s.Delay, low, high)
 		}

@@ -121,19 +121,7 @@ func (r *recorder) end(ctx context.Context, c dlq.AuditCounts, problem error) er
 	if r.log == nil {
 		return problem
 	}
-	state, text := dlq.AuditDone, ""
-	switch {
-	case problem != nil && ctx.Err() != nil:
-		state, text = dlq.AuditInterrupted, problem.Error()
-	case problem != nil:
-		state, text = dlq.AuditFailed, problem.Error()
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	if err := r.log.EndAudit(ctx, r.id, state, c, text); err != nil {
-		return errors.Join(problem, fmt.Errorf("record the end in the audit log: %w", err))
-	}
-	return problem
+	return dlq.FinishAudit(ctx, r.log, r.id, c, problem)
 }
 
 // newID names an operation.

@@ -180,6 +180,7 @@ func TestBrokerAwayAndBack(t *testing.T) {
 	defer stop()
 	r.enqueue(text(q, "before"))
 	r.receive(q, 1)
+	r.drained() // also the confirmation has come
 	proxy.Cut()
 	var jobs []Job
 	for n := range 50 {
