@@ -16,8 +16,8 @@ RACE          ?=
 AT_ONCE       ?= -p 4 -parallel 12
 # These wait the longest, so they begin first.
 LONGEST       ?= ./queue/sqs ./queue/rabbitmq ./worker
-TEST_TIMEOUT  ?= 10m
-RACE_TIMEOUT  ?= 10m
+TEST_TIMEOUT  ?= 15m
+RACE_TIMEOUT  ?= 15m
 FUZZTIME      ?= 10s
 BENCHFLAGS    ?=
 TESTFLAGS     ?=

@@ -148,9 +148,7 @@ func (s *Sender) closed(e Endpoint) error {
 	return nil
 }
 
-func (s *Sender) isGone(e Endpoint) bool {
-	return e.State == StateDisabled && e.Reason == ReasonGone || s.gone.has(e)
-}
+func (s *Sender) isGone(e Endpoint) bool { return e.Gone() || s.gone.has(e) }
 
 // renewed looks a job's endpoint up once more, where that was answered from memory.
 func (s *Sender) renewed(ctx context.Context, job *worker.Job) (Endpoint, error) {

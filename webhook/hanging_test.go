@@ -104,11 +104,11 @@ func TestHangingInEachPhase(t *testing.T) {
 		}, PhaseAnswered, true},
 	} {
 		for by, ends := range ends {
+			if by == "stop" && c.phase == PhaseAnswered {
+				continue // nobody sees from outside how much of an answer was read when the stop comes: what is to become of it cannot be said
+			}
 			t.Run(phase+", "+by, func(t *testing.T) {
 				t.Parallel()
-				if by == "stop" && c.phase == PhaseAnswered {
-					t.Skip("nobody sees from outside how much of an answer was read when the stop came")
-				}
 				heard := make(chan struct{}, 10)
 				e := endpointAt("shop", c.url(t, heard))
 				e.Timeout = ends.endpoint

@@ -44,7 +44,7 @@ func (t *tool) export(cmd *cobra.Command, f dlq.Filter, output string) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	defer func() { err = errors.Join(err, s.unknown(context.WithoutCancel(cmd.Context()), f)) }()
+	defer func() { err = errors.Join(err, s.unknown(cmd.Context(), f)) }()
 	record, err := s.begin(cmd.Context(), newID("export"), "export", f, 0)
 	if err != nil {
 		return err

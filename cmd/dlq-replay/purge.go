@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -57,7 +56,7 @@ func (t *tool) purge(cmd *cobra.Command, f dlq.Filter, yes, dryRun bool) (err er
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	ctx := cmd.Context()
-	defer func() { err = errors.Join(err, s.unknown(context.WithoutCancel(ctx), f)) }()
+	defer func() { err = errors.Join(err, s.unknown(ctx, f)) }()
 	what, until, err := s.letters.scope(ctx, f)
 	if err != nil {
 		return err

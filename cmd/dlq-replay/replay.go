@@ -127,7 +127,7 @@ func (t *tool) replay(cmd *cobra.Command, plan dlq.ReplayConfig, f replayFlags) 
 	if err := s.equip(&plan, f); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.unknown(context.WithoutCancel(ctx), plan.Filter)) }()
+	defer func() { err = errors.Join(err, s.unknown(ctx, plan.Filter)) }()
 	if !plan.DryRun && !f.yes {
 		what, err := t.question(ctx, s, plan)
 		if err != nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // unknown says which of the ids that were given no entry has, whatever its state; nil if each has one. Where dead letters live in the broker
-// nobody can tell without looking at all of them.
+// nobody can tell without looking at all of them, and whoever was interrupted is not kept waiting for it.
 func (s *session) unknown(ctx context.Context, f dlq.Filter) error {
-	if s.store == nil {
+	if s.store == nil || ctx.Err() != nil {
 		return nil
 	}
 	known := make(map[string]bool, len(f.IDs))

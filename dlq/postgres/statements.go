@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/caisson-go/caisson/internal/pgdb"
+
 const (
 	lettersTable  = "dead_letters"
 	messagesTable = "dead_messages"
@@ -12,7 +14,7 @@ const (
 	// for each page or batch instead of walking the index in order.
 	inOrder    = `SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off`
 	beginPage  = beginRead + `; ` + inOrder
-	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off; `
+	beginWrite = pgdb.BeginWrite + `; SET LOCAL jit = off; `
 
 	// What is searched for in all generations and inserted into the newest: see [pgdb.Generations].
 	insertEntries = `WITH input AS (

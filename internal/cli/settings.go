@@ -47,13 +47,7 @@ func (s *Settings) Load(cmd *cobra.Command, streams IO) (*config.Config, error) 
 	if err != nil {
 		return nil, err
 	}
-	file := s.file
-	for _, entry := range streams.Env {
-		if name, value, _ := strings.Cut(entry, "="); name == config.FileVariable && file == "" {
-			file = value
-		}
-	}
-	cfg, warnings, err := config.Load(config.Sources{File: file, Env: streams.Env, Flags: flags})
+	cfg, warnings, err := config.Load(config.Sources{File: config.FileOf(s.file, streams.Env), Env: streams.Env, Flags: flags})
 	for _, w := range warnings {
 		fmt.Fprintf(streams.Err, "warning: %s\n", Lines(w.String()))
 	}

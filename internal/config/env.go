@@ -12,6 +12,16 @@ const Prefix = "CAISSON_"
 // FileVariable names the configuration file where no flag does. It is read by the programs.
 const FileVariable = Prefix + "CONFIG"
 
+// FileOf returns file, or the one that the variables name where it is empty.
+func FileOf(file string, env []string) string {
+	for _, entry := range env {
+		if name, value, _ := strings.Cut(entry, "="); name == FileVariable && file == "" {
+			file = value
+		}
+	}
+	return file
+}
+
 // variable is the name of the variable for a key: CAISSON_ADMIN_PASSWORD for admin.password.
 func variable(p path) string { return Prefix + shout(p.String()) }
 

@@ -70,7 +70,7 @@ func (p *program) with(cmd *cobra.Command, n needs, do func(ctx context.Context,
 		return cli.Fail(cli.Usage, err)
 	}
 	if !cfg.HasRegistry() {
-		return cli.Refuse("there is no registry of endpoints: set webhook.secret_key or webhook.secret_key_file (%s endpoints new-key prints a key), have a store, and do not set webhook.registry to off", p.name)
+		return cli.Refuse("%w (%s endpoints new-key prints a key)", webhooks.ErrNoRegistry, p.name)
 	}
 	opening := stack.OpenStoreSoon
 	if n.broker {

@@ -110,8 +110,8 @@ func (p *program) payload(argument string) ([]byte, error) {
 
 func (p *program) attemptsCommand() *cobra.Command {
 	var f journal.AttemptFilter
-	var from, to, after string
-	var limit int
+	var from, to string
+	var g paging
 	cmd := &cobra.Command{
 		Use:   "attempts ID",
 		Short: "List the calls to an endpoint, newest first",
@@ -129,12 +129,12 @@ func (p *program) attemptsCommand() *cobra.Command {
 					return cli.Refuse("--to: %w", err)
 				}
 			}
-			if limit < 1 || limit > 1000 {
-				return cli.Refuse("--limit %d: use 1 to 1000", limit)
+			if err := g.check(); err != nil {
+				return err
 			}
 			f.Endpoint = args[0]
 			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
-				return p.attempts(ctx, s, f, after, limit)
+				return p.attempts(ctx, s, f, g)
 			})
 		},
 	}
@@ -143,13 +143,12 @@ func (p *program) attemptsCommand() *cobra.Command {
 	flags.StringVar(&f.Event, "event", "", "only those of the event with this `id`")
 	flags.StringVar(&from, "from", "", "only those since then: a `time` (RFC 3339), or how long ago")
 	flags.StringVar(&to, "to", "", "only those before then: a `time` (RFC 3339), or how long ago")
-	flags.IntVar(&limit, "limit", 100, "how `many` to list")
-	flags.StringVar(&after, "after", "", "`cursor` that the page before ended with")
+	g.register(flags)
 	return cmd
 }
 
-func (p *program) attempts(ctx context.Context, s *session, f journal.AttemptFilter, after string, limit int) error {
-	found, next, err := s.open.Journal.Attempts(ctx, f, after, limit)
+func (p *program) attempts(ctx context.Context, s *session, f journal.AttemptFilter, g paging) error {
+	found, next, err := s.open.Journal.Attempts(ctx, f, g.after, g.limit)
 	if err != nil {
 		return err
 	}
@@ -179,9 +178,7 @@ func (p *program) attempts(ctx context.Context, s *session, f journal.AttemptFil
 	if err := cli.Table(p.io.Out, []string{"AT", "EVENT", "ATTEMPT", "STATUS", "PHASE", "TOOK", "ANSWER"}, rows); err != nil {
 		return err
 	}
-	if next != "" {
-		fmt.Fprintf(p.io.Err, "there are more: add --after %s\n", next)
-	}
+	p.more(next)
 	return nil
 }
 
@@ -296,6 +293,6 @@ func (s *session) redelivery(ctx context.Context, id string) (endpoints.Entry, *
 	if err != nil {
 		return e, nil, err
 	}
-	again, err := webhooks.Recovery(s.open, client, cli.Actor())
+	again, err := s.hooks.Recovery(s.open, client, cli.Actor())
 	return e, again, err
 }

@@ -2,7 +2,6 @@ package endpointcmd
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,8 +15,8 @@ import (
 
 func (p *program) listEventsCommand() *cobra.Command {
 	f := journal.EventFilter{WithoutBodies: true}
-	var since, after string
-	var limit int
+	var since string
+	var g paging
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List published events, oldest first",
@@ -38,11 +37,11 @@ Events are kept for webhook.event_retention.`),
 					return cli.Refuse("--type: %w", err)
 				}
 			}
-			if limit < 1 || limit > 1000 {
-				return cli.Refuse("--limit %d: use 1 to 1000", limit)
+			if err := g.check(); err != nil {
+				return err
 			}
 			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
-				return p.listEvents(ctx, s, f, after, limit)
+				return p.listEvents(ctx, s, f, g)
 			})
 		},
 	}
@@ -50,13 +49,12 @@ Events are kept for webhook.event_retention.`),
 	flags.StringVar(&f.Tenant, "tenant", webhook.DefaultTenant, "`tenant` that the events were published for")
 	flags.StringVar(&f.Type, "type", "", "only those of this `type`, or whose types begin so: invoice.*")
 	flags.StringVar(&since, "since", "", "only those since then: a `time` (RFC 3339), or how long ago")
-	flags.IntVar(&limit, "limit", 100, "how `many` to list")
-	flags.StringVar(&after, "after", "", "`cursor` that the page before ended with")
+	g.register(flags)
 	return cmd
 }
 
-func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFilter, after string, limit int) error {
-	found, next, err := s.open.Journal.Events(ctx, f, after, limit)
+func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFilter, g paging) error {
+	found, next, err := s.open.Journal.Events(ctx, f, g.after, g.limit)
 	if err != nil {
 		return err
 	}
@@ -70,8 +68,6 @@ func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFil
 	if err := cli.Table(p.io.Out, []string{"AT", "EVENT", "TYPE", "CONTENT TYPE"}, rows); err != nil {
 		return err
 	}
-	if next != "" {
-		fmt.Fprintf(p.io.Err, "there are more: add --after %s\n", next)
-	}
+	p.more(next)
 	return nil
 }

@@ -72,7 +72,7 @@ func (g Generations) Advance(ctx context.Context) (opened bool, err error) {
 	if err != nil || !due {
 		return false, g.failed("open", err)
 	}
-	err = pgx.BeginTxFunc(ctx, g.Pool, readCommitted, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, g.Pool, writing, func(tx pgx.Tx) error {
 		alone, err := g.alone(ctx, tx)
 		if err != nil || !alone {
 			return err
@@ -201,7 +201,7 @@ func (g Generations) move(ctx context.Context, t GenerationTable, gen int, from 
 	statement := fmt.Sprintf(`UPDATE %s SET gen = %s WHERE gen = %d AND ctid = ANY (ARRAY(SELECT ctid FROM %s
 WHERE ctid >= '(%d,0)' AND ctid < '(%d,0)' AND (%s) LIMIT %d FOR UPDATE SKIP LOCKED))`,
 		g.table(t.Name), g.Newest(), gen, g.partition(t, gen), from, from+sweepPages, g.needed(t), sweepRows)
-	err = pgx.BeginTxFunc(ctx, g.Pool, readCommitted, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, g.Pool, writing, func(tx pgx.Tx) error {
 		if alone, err = g.alone(ctx, tx); err != nil || !alone {
 			return err
 		}
@@ -220,7 +220,7 @@ WHERE ctid >= '(%d,0)' AND ctid < '(%d,0)' AND (%s) LIMIT %d FOR UPDATE SKIP LOC
 
 // drop drops a generation if no row of it is needed. A row that is not needed stays so, for the rules in [Generations].
 func (g Generations) drop(ctx context.Context, gen int) (removed int64, err error) {
-	err = pgx.BeginTxFunc(ctx, g.Pool, readCommitted, func(tx pgx.Tx) error {
+	err = pgx.BeginTxFunc(ctx, g.Pool, writing, func(tx pgx.Tx) error {
 		alone, err := g.alone(ctx, tx)
 		if err != nil || !alone {
 			return err
@@ -300,7 +300,7 @@ func (g Generations) failed(what string, err error) error {
 // exec keeps statements that name a partition out of the caches of prepared ones.
 const exec = pgx.QueryExecModeExec
 
-var readCommitted = pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+var writing = pgx.TxOptions{BeginQuery: BeginWrite}
 
 type querier interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row

@@ -12,6 +12,10 @@ import (
 // conflicts is how often a transaction that lost against another one is repeated.
 const conflicts = 50
 
+// BeginWrite begins a transaction that takes locks. Where its client falls silent, because its machine or its network is gone, the server ends it
+// after 5 s: else it would wait for hours, and others for the locks.
+const BeginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'`
+
 // Write runs fn in a transaction that begins with the statement begin, and again where it lost against another transaction, up to 50 times with
 // pauses of milliseconds. The error is the last one as it came, or the context's cause if it ended in a pause.
 func Write(ctx context.Context, pool *pgxpool.Pool, begin string, fn func(tx pgx.Tx) error) error {

@@ -3,14 +3,13 @@ package webhooks
 import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/stack"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
 )
 
 // Recovery returns what sends events again, in the name of actor, with the dead letters and claims that the stack has.
-func Recovery(open *stack.Stack, client *worker.Client, actor string) (*journal.Recovery, error) {
-	ordering, err := webhook.NewOrdering(webhook.OrderingConfig{Lines: open.Lines, Events: open.Journal, Client: client})
+func (s *Settings) Recovery(open *stack.Stack, client *worker.Client, actor string) (*journal.Recovery, error) {
+	ordering, err := s.ordering(open, client, nil)
 	if err != nil {
 		return nil, err
 	}

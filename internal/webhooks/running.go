@@ -123,7 +123,7 @@ func (s *Settings) keeper(p Place, registry *endpoints.Registry, known webhook.E
 }
 
 func (s *Settings) api(p Place, registry *endpoints.Registry, r *Running, client *worker.Client, sender *webhook.Sender) (http.Handler, error) {
-	again, err := Recovery(p.Stack, client, "API of "+cli.Actor())
+	again, err := s.Recovery(p.Stack, client, "API of "+cli.Actor())
 	if err != nil {
 		return nil, err
 	}

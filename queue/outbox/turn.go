@@ -6,6 +6,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/caisson-go/caisson/internal/pgdb"
 )
 
 // turnTables take turns in holding fresh jobs.
@@ -46,7 +48,7 @@ func (r *Relay) truncate(ctx context.Context, table int) (done bool, err error) 
 	if err := r.cfg.Pool.QueryRow(ctx, r.sql.empty[table]).Scan(&done); err != nil || !done {
 		return false, err
 	}
-	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted}
+	options := pgx.TxOptions{BeginQuery: pgdb.BeginWrite}
 	err = pgx.BeginTxFunc(ctx, r.cfg.Pool, options, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1::text, true)`, lockTimeout); err != nil {
 			return err

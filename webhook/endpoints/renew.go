@@ -26,7 +26,7 @@ func (m *Mirror) Renew(ctx context.Context) error {
 	}
 }
 
-// renewals are the calls of Renew that wait for a look that has not begun. Its zero value waits for nothing.
+// renewals are the calls of Renew that wait for a look that has not begun.
 type renewals struct {
 	mu   sync.Mutex
 	next *renewal

@@ -91,8 +91,7 @@ type replayView struct {
 // view makes the view of a job.
 func (ev *evidence) view(s *subject) jobView {
 	d := ev.stand(s)
-	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), Endpoint: ev.targetOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
-	v.MaxAttempts = ev.mostAttempts(s)
+	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), MaxAttempts: ev.mostAttempts(s), Endpoint: ev.targetOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
 	if l := s.ledger(); l != nil && l.State == 0 && !l.Closed && !l.Until.IsZero() {
 		v.NextTry = &l.Until
 	}

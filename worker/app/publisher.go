@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strings"
 
 	"github.com/caisson-go/caisson/internal/config"
 	"github.com/caisson-go/caisson/internal/stack"
@@ -80,12 +79,7 @@ func (c PublisherConfig) load(ctx context.Context, logger *slog.Logger) (*config
 	if c.Env == nil {
 		c.Env = os.Environ()
 	}
-	for _, entry := range c.Env {
-		if name, value, _ := strings.Cut(entry, "="); name == config.FileVariable && c.File == "" {
-			c.File = value
-		}
-	}
-	cfg, warnings, err := config.Load(config.Sources{File: c.File, Env: c.Env, Flags: c.Set})
+	cfg, warnings, err := config.Load(config.Sources{File: config.FileOf(c.File, c.Env), Env: c.Env, Flags: c.Set})
 	for _, w := range warnings {
 		logger.WarnContext(ctx, "configuration", "warning", w.String())
 	}

@@ -107,22 +107,16 @@ func (s *Store) Delete(ctx context.Context, id string, revision int64) error {
 	}))
 }
 
-// beginChange bounds how long the next revision is held where the client is not heard of any more: the server would wait for it for hours, and
-// nobody could change an endpoint meanwhile.
-const beginChange = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = '5s'`
-
 // change runs fn in a transaction that has taken the next revision: nobody else changes an endpoint until it ends, and its statements see all that was
 // changed before.
 func (s *Store) change(ctx context.Context, fn func(tx pgx.Tx, now time.Time, revision int64) error) error {
-	return again(func() error {
-		return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{BeginQuery: beginChange}, func(tx pgx.Tx) error {
-			var revision int64
-			var now time.Time
-			if err := tx.QueryRow(ctx, s.sql.next).Scan(&revision, &now); err != nil {
-				return err
-			}
-			return fn(tx, now, revision)
-		})
+	return pgdb.Write(ctx, s.pool, pgdb.BeginWrite, func(tx pgx.Tx) error {
+		var revision int64
+		var now time.Time
+		if err := tx.QueryRow(ctx, s.sql.next).Scan(&revision, &now); err != nil {
+			return err
+		}
+		return fn(tx, now, revision)
 	})
 }
 

@@ -17,7 +17,7 @@ const (
 	// A partition that the server has not looked at yet seems small: all that is left would be sorted for each page instead of walking the
 	// index in order.
 	beginPage  = beginRead + `; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off`
-	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL jit = off`
+	beginWrite = pgdb.BeginWrite + `; SET LOCAL jit = off`
 
 	// What is searched for in all generations and inserted into the newest: see [pgdb.Generations].
 	insertEvent = `WITH fresh AS (
