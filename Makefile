@@ -41,7 +41,7 @@ define tests
 endef
 
 # The packages that share memory between goroutines.
-RACE_PKGS     = $(shell $(GO) list ./... | grep -E '/caisson/(queue|schedule|pools|idempotency|dlq|fleet|worker|webhook|internal/(sqlitefile|pgdb))(/|$$)' | grep -v queuetest)
+RACE_PKGS     = $(shell $(GO) list ./... | grep -E '/caisson/(queue|schedule|pools|idempotency|dlq|worker|webhook|internal/(fleet|storage))(/|$$)' | grep -v queuetest)
 
 .DEFAULT_GOAL := help
 SHELL         := bash
@@ -66,14 +66,14 @@ build:
 	$(GO) build ./...
 
 arch:
-	$(GO) test -count=1 ./internal/architecture
+	$(GO) test -count=1 ./internal/testkit/architecture
 
 # Not part of check: it asks the vulnerability database over the network, and check has to work without one.
 vuln: $(BIN)/.govulncheck-$(VULN_VER) ## known vulnerabilities in what we call (needs the network)
 	$(VULN) ./...
 
 test: services ## every test; RACE=1 adds the race detector
-	@$(call tests,-timeout $(TEST_TIMEOUT) $(AT_ONCE) $(if $(RACE),-race) $(TESTFLAGS),$(LONGEST) ./internal/testserver ./...)
+	@$(call tests,-timeout $(TEST_TIMEOUT) $(AT_ONCE) $(if $(RACE),-race) $(TESTFLAGS),$(LONGEST) ./internal/testkit/testserver ./...)
 	@if [ -f bench/go.mod ]; then echo "cd bench && $(GO) vet ./..."; cd bench && $(GO) vet ./...; fi
 
 race: services ## the concurrent packages under the race detector, without the long forms and the crash tests

@@ -9,7 +9,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
 	claims "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 )
 

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/dlq/storetest"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 )
 
 func TestParseJSONMatch(t *testing.T) {
@@ -61,7 +61,7 @@ func FuzzParseJSONMatch(f *testing.F) {
 	for _, text := range []string{`order.id=7`, `$.items[0].sku=abc`, `items[*]["x\u0041"]`, `$`, `a['b\'c']="\ud800"`, `a=1e5`} {
 		f.Add(text, []byte(`{"a":1}`))
 	}
-	for _, body := range storetest.AwkwardBodies() {
+	for _, body := range dlqtest.AwkwardBodies() {
 		if len(body) < 1000 {
 			f.Add("a=7", []byte(body))
 		}
@@ -157,9 +157,9 @@ func TestJSONMatchAgreesWithDecoding(t *testing.T) {
 	t.Parallel()
 	matched := 0
 	rapid.Check(t, func(t *rapid.T) {
-		body := storetest.DrawJSON(t, 4)
+		body := dlqtest.DrawJSON(t, 4)
 		for range 25 { // few questions match
-			m := storetest.DrawJSONMatch(t)
+			m := dlqtest.DrawJSONMatch(t)
 			got, want := m.Matches([]byte(body)), decodedMatches(m, []byte(body))
 			if got != want {
 				t.Fatalf("%s in %s: %v, want %v", m, body, got, want)

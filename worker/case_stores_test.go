@@ -7,7 +7,7 @@ import (
 
 	dlqpostgres "github.com/caisson-go/caisson/dlq/postgres"
 	"github.com/caisson-go/caisson/idempotency/postgres"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 	"github.com/caisson-go/caisson/worker/jobtest"
 )

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/faultlab"
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/faultlab"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 )

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/caisson-go/caisson/internal/faultlab"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/worker"
 )
 

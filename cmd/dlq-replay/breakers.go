@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/fleet"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/fleet"
+	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/pools"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/fleet"
-	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/fleet"
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/stack"
 )
 
 // report has a worker tell the state of its breaker for shop.

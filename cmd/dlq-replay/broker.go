@@ -11,7 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // brokerLetters are dead letters in the broker's own queues. They can be searched only by receiving them.

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 // complete completes the key of a job as another job that shares it would.

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // confirm asks before something is changed. yes answers in advance; where nobody can be asked it is required.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // example is one command of a document, with what it prints and its exit code; or a file that the document asks for.

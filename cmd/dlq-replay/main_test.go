@@ -13,9 +13,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/internal/config"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/queue"
 )
 

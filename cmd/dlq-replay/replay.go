@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/stack"
 )
 
 // replayFlags are the flags of replay.

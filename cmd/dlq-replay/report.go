@@ -6,7 +6,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // replayResult is the JSON form of a replay.

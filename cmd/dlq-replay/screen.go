@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // The few words that terminals understand.

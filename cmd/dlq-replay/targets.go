@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // targetsText returns "3 jobs to queues mail (2), hooks (1), for destinations shop (3)" for a dry run.

@@ -12,7 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // terminal opens a pseudo-terminal: the person's side and the program's.

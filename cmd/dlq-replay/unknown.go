@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // unknown says which of the ids that were given no entry has, whatever its state; nil if each has one. Where dead letters live in the broker

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caisson-go/caisson/internal/cli"
+	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // An id that no entry has is told, and what the others name is done. One that was done before is no mistake.

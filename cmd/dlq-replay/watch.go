@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/cli"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/stack"
 )
 
 func (t *tool) watchCommand() *cobra.Command {

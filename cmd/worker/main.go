@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 // echo is there to try an installation with: it logs the size and the beginning of its payload.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
-	"github.com/caisson-go/caisson/dlq/brokerdlq/dlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -128,7 +128,7 @@ func (h groupHandle) Settle(ctx context.Context, s queue.Settlement) error {
 func TestAwkwardBrokers(t *testing.T) {
 	for name, groups := range map[string]bool{"standard": false, "FIFO": true} {
 		t.Run(name, func(t *testing.T) {
-			dlqtest.Run(t, dlqtest.Harness{
+			brokerdlqtest.Run(t, brokerdlqtest.Harness{
 				Broker: func(t *testing.T) queue.Broker {
 					return &awkward{Broker: inMemory(t), groups: groups, busy: map[string]bool{}}
 				},

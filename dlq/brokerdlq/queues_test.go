@@ -8,9 +8,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/dlq/brokerdlq/dlqtest"
 	"github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
@@ -58,12 +58,12 @@ func newStore(t *testing.T) dlq.Store {
 
 func TestInMemory(t *testing.T) {
 	t.Parallel()
-	dlqtest.Run(t, dlqtest.Harness{Broker: func(t *testing.T) queue.Broker { return inMemory(t) }, Store: newStore, Bubble: true})
+	brokerdlqtest.Run(t, brokerdlqtest.Harness{Broker: func(t *testing.T) queue.Broker { return inMemory(t) }, Store: newStore, Bubble: true})
 }
 
 func TestInFile(t *testing.T) {
 	t.Parallel()
-	dlqtest.Run(t, dlqtest.Harness{
+	brokerdlqtest.Run(t, brokerdlqtest.Harness{
 		Broker: func(t *testing.T) queue.Broker {
 			b, err := embedded.Open(t.Context(), embedded.Config{Path: filepath.Join(t.TempDir(), "q.db")})
 			if err != nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/postgres"
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // An entry that the database refuses fails alone in its batch.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/postgres"
-	"github.com/caisson-go/caisson/dlq/storetest"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // The answers for drawn documents agree with the reference, whether PostgreSQL takes the document as jsonb or not.
@@ -27,11 +27,11 @@ func TestJSONFilterAgreesWithTheReference(t *testing.T) {
 		for i := range entries {
 			entries[i] = letter(fmt.Sprint(job, "-", i))
 			entries[i].Queue = job
-			entries[i].Message.Body = []byte(storetest.DrawJSON(rt, 4))
+			entries[i].Message.Body = []byte(dlqtest.DrawJSON(rt, 4))
 		}
 		put(t, store, entries...)
 		for range 10 {
-			m := storetest.DrawJSONMatch(rt)
+			m := dlqtest.DrawJSONMatch(rt)
 			found, _, err := store.List(t.Context(), dlq.Filter{Queue: job, JSON: []dlq.JSONMatch{m}}, "", len(entries))
 			if err != nil {
 				rt.Fatalf("%s: %v", m, err)

@@ -3,8 +3,8 @@ package postgres_test
 import (
 	"testing"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // TestConformancePgBouncer has no session of its own: hardly two transactions run in the same one.

@@ -1,6 +1,6 @@
 package postgres
 
-import "github.com/caisson-go/caisson/internal/pgdb"
+import "github.com/caisson-go/caisson/internal/storage/pgdb"
 
 const (
 	lettersTable  = "dead_letters"

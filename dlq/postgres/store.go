@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/migrations"
 )
 

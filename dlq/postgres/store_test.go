@@ -9,9 +9,9 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/postgres"
-	"github.com/caisson-go/caisson/dlq/storetest"
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -28,7 +28,7 @@ func open(t testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postgres.Store
 func conformance(t *testing.T, cfg pgdb.Config) {
 	t.Helper()
 	pool, schema := testserver.SchemaAt(t, cfg)
-	storetest.Run(t, storetest.Harness{
+	dlqtest.Run(t, dlqtest.Harness{
 		Open: func(t *testing.T) dlq.Store { return open(t, pool, postgres.Config{Schema: schema}) },
 		Pass: time.Sleep, Short: 2 * time.Second, // several statements have to fit into it on a busy machine
 	})

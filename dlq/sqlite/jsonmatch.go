@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 // SQLite's own JSON functions answer otherwise: for keys that come twice, large numbers and bytes that are not text. Statements ask ours.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/dlq/storetest"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,9 +39,9 @@ func open(t testing.TB, path string) *sqlite.Store {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, filepath.Join(t.TempDir(), "test.db")) }})
+	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, filepath.Join(t.TempDir(), "test.db")) }})
 }
 
 func TestConformanceInMemory(t *testing.T) {
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, "") }})
+	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, "") }})
 }

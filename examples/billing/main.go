@@ -6,9 +6,9 @@ import (
 	"os"
 	"time"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 // Invoice is the job's payload.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 // Greeting is the job's payload.

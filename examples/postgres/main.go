@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/idempotency/postgres"
 	"github.com/caisson-go/caisson/queue/outbox"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 // Order is the payload of Place, Receipt that of Mail.

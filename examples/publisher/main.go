@@ -7,8 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/caisson-go/caisson/app"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 func main() {

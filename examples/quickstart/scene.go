@@ -13,10 +13,10 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/config"
-	"github.com/caisson-go/caisson/internal/stack"
+	"github.com/caisson-go/caisson/app"
+	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/worker"
-	"github.com/caisson-go/caisson/worker/app"
 )
 
 //go:embed config.yaml.tmpl

@@ -13,8 +13,8 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 func TestConcurrentJobsShareRoundTrips(t *testing.T) {

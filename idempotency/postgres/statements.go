@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
 // statements of one store, with its schema and clock filled in.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
 // strays are claims that may be stored although nobody knows that he holds them: the connection was cut before the answer came and the database

@@ -10,7 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
 // A caller stops waiting while its claim waits in the database. Nobody holds the claim that is stored then: it is given back before the next

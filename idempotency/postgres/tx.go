@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
 // transaction is a handler's. Its handle is the handler's until the gate is closed, and everything else the worker's.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // joinRig is a store whose transactions are tested, and the tables of a user beside it. pool is the store's; what the rig looks at, it looks at

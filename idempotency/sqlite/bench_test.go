@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 func cpuTime() int64 {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/internal/record"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 func request(job string) idempotency.Request {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/queuetest"
 )

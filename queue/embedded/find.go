@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/internal/headers"
 )

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 // hub connects those who wait for messages with those who make messages visible, over all brokers on one File.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/internal/headers"
 )

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // TestNotificationWakes: with a poll interval of an hour only notifications bring jobs.

@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
 // TestTransactionFromBeforeTheWish: a transaction that enqueued while nobody wished to be notified, and commits when a relay waits for

@@ -10,9 +10,9 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
-	"github.com/caisson-go/caisson/dlq/brokerdlq/dlqtest"
 	"github.com/caisson-go/caisson/dlq/postgres"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -28,7 +28,7 @@ func newStore(t *testing.T) dlq.Store {
 
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
-	dlqtest.Run(t, dlqtest.Harness{
+	brokerdlqtest.Run(t, brokerdlqtest.Harness{
 		Broker: func(t *testing.T) queue.Broker {
 			r := newRig(t)
 			return r.open(r.config())

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // Field case B1: acks that wait for others to share their request reach the server before Close returns.

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/queuetest"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // What the driver must declare.

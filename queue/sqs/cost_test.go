@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // consume works off n messages as a worker does: it asks for as many as it has free slots, and runs each for a while.

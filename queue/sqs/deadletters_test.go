@@ -14,12 +14,12 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
-	"github.com/caisson-go/caisson/dlq/brokerdlq/dlqtest"
 	"github.com/caisson-go/caisson/dlq/postgres"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // newStore returns dead letters in PostgreSQL, as a fleet on a networked broker has them.
@@ -37,7 +37,7 @@ func TestDeadLetters(t *testing.T) {
 	for _, suffix := range []string{"", ".fifo"} {
 		t.Run("q"+suffix, func(t *testing.T) {
 			t.Parallel()
-			dlqtest.Run(t, dlqtest.Harness{
+			brokerdlqtest.Run(t, brokerdlqtest.Harness{
 				Broker: func(t *testing.T) queue.Broker {
 					b := open(t, realConfig(t))
 					t.Cleanup(func() { _ = b.Close() })

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // Field case A2: the message is handed over again to the process that works on it. The first lease goes on, with the new receipt handle, and

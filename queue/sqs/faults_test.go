@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/faultlab"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // TestFaults breaks the calls between a working worker and a real server. See [faultlab.Matrix] for what must hold.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // Field case E2: a redrive policy that clashes with the attempts is warned about, with the numbers; and what else an operator should know.

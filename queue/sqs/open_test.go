@@ -13,9 +13,9 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqstest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
-	"github.com/caisson-go/caisson/queue/sqs/sqstest"
 )
 
 // bareEnv takes everything away that the SDK's chain could find on this machine.

@@ -11,7 +11,7 @@
 //   - The payload of an event is kept byte for byte. Publishing it again under its id changes nothing.
 //   - Every body is bounded before it is read. No page in a browser can send a request that changes something: cross-site requests are refused.
 //
-// It asks for no credentials: put it behind something that does. Package internal/admin is such a thing.
+// It asks for no credentials: put it behind something that does. Package internal/program/admin is such a thing.
 //
 // # How to read it
 //

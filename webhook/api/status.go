@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/fleet"
+	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"

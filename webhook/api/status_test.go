@@ -7,9 +7,9 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/fleet"
-	fleetsqlite "github.com/caisson-go/caisson/fleet/sqlite"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/fleet"
+	fleetsqlite "github.com/caisson-go/caisson/internal/fleet/sqlite"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"

@@ -14,7 +14,8 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/journaltest"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
@@ -22,7 +23,6 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal/sqlite"
-	"github.com/caisson-go/caisson/webhook/journal/storetest"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -34,7 +34,7 @@ type rig struct {
 	broker    *queuetest.FaultBroker
 	claims    *claimsqlite.Store
 	dead      *dlqsqlite.Store
-	journal   storetest.Store
+	journal   journaltest.Store
 	client    *worker.Client
 	endpoints []webhook.Endpoint
 	seen      *receiver

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/migrations"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )

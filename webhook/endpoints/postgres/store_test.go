@@ -9,11 +9,11 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/endpointtest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/endpoints/postgres"
-	"github.com/caisson-go/caisson/webhook/endpoints/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func conform(t *testing.T, cfg pgdb.Config) {
 	t.Helper()
 	pool, schema := testserver.SchemaAt(t, cfg)
-	storetest.Run(t, storetest.Harness{
+	endpointtest.Run(t, endpointtest.Harness{
 		Open: func(*testing.T) endpoints.Store { return postgres.New(pool, schema) },
 		Age: func(t *testing.T, id string, d time.Duration) {
 			t.Helper()
@@ -51,7 +51,7 @@ func TestConformancePgBouncer(t *testing.T) {
 func TestTheRowsHoldNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	pool, schema := testserver.Schema(t)
-	storetest.NothingInTheClear(t, postgres.New(pool, schema), func(t *testing.T) []byte {
+	endpointtest.NothingInTheClear(t, postgres.New(pool, schema), func(t *testing.T) []byte {
 		t.Helper()
 		rows, err := pool.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'`, schema)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )

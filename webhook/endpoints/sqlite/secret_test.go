@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/caisson-go/caisson/webhook/endpoints/storetest"
+	"github.com/caisson-go/caisson/internal/testkit/endpointtest"
 )
 
 // TestTheFileHoldsNothingInTheClear looks through every byte of the file and of its write-ahead log.
@@ -13,7 +13,7 @@ func TestTheFileHoldsNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	store, _ := open(t, filepath.Join(dir, "test.db"))
-	storetest.NothingInTheClear(t, store, func(t *testing.T) []byte {
+	endpointtest.NothingInTheClear(t, store, func(t *testing.T) []byte {
 		t.Helper()
 		names, err := filepath.Glob(filepath.Join(dir, "*"))
 		if err != nil || len(names) < 2 {

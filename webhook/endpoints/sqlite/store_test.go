@@ -7,10 +7,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/endpointtest"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/endpoints/sqlite"
-	"github.com/caisson-go/caisson/webhook/endpoints/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,7 +46,7 @@ func TestConformanceInMemory(t *testing.T) {
 func conform(t *testing.T, path string) {
 	t.Helper()
 	store, file := open(t, path)
-	storetest.Run(t, storetest.Harness{
+	endpointtest.Run(t, endpointtest.Harness{
 		Open: func(*testing.T) endpoints.Store { return store },
 		Age: func(t *testing.T, id string, d time.Duration) {
 			t.Helper()

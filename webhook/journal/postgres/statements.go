@@ -5,7 +5,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
 const (

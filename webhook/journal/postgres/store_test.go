@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/pgdb"
-	"github.com/caisson-go/caisson/internal/testserver"
+	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/journaltest"
+	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/webhook/journal/postgres"
-	"github.com/caisson-go/caisson/webhook/journal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,8 +27,8 @@ func open(t testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postgres.Store
 // conformance opens a new generation with each Expire.
 func conformance(t *testing.T, cfg pgdb.Config) {
 	t.Helper()
-	storetest.Run(t, storetest.Harness{
-		Open: func(t *testing.T) storetest.Store {
+	journaltest.Run(t, journaltest.Harness{
+		Open: func(t *testing.T) journaltest.Store {
 			pool, schema := testserver.SchemaAt(t, cfg) // of its own: each test leaves generations behind
 			return open(t, pool, postgres.Config{Schema: schema, Generation: time.Microsecond})
 		},

@@ -6,9 +6,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/sqlitefile"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/journaltest"
 	"github.com/caisson-go/caisson/webhook/journal/sqlite"
-	"github.com/caisson-go/caisson/webhook/journal/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -39,7 +39,7 @@ func open(t testing.TB, path string) (*sqlite.Store, *sqlitefile.File) {
 
 func conformance(t *testing.T, path func(t *testing.T) string) {
 	t.Helper()
-	storetest.Run(t, storetest.Harness{Open: func(t *testing.T) storetest.Store {
+	journaltest.Run(t, journaltest.Harness{Open: func(t *testing.T) journaltest.Store {
 		store, _ := open(t, path(t))
 		return store
 	}})

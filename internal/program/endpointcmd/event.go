@@ -1,0 +1,123 @@
+package endpointcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/stack"
+	"github.com/caisson-go/caisson/internal/program/webhooks"
+	"github.com/caisson-go/caisson/webhook"
+)
+
+func (p *program) showEventCommand() *cobra.Command {
+	var tenant string
+	cmd := &cobra.Command{
+		Use:   "show ID",
+		Short: "Show a published event, and what became of it at each endpoint",
+		Long: p.example(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each the state of its delivery, how often
+it was called, and what it answered last. A delivery is delivered, held, dead, purged, in line, waiting, or was not made. Why one waits says PROGRAM explain ENDPOINT:EVENT.
+
+Events are kept for webhook.event_retention, and calls for webhook.attempt_log.`),
+		Args: cli.Args(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.showEvent(ctx, s, tenant, args[0]) })
+		},
+	}
+	cmd.Flags().StringVar(&tenant, "tenant", webhook.DefaultTenant, "`tenant` that the event was published for")
+	return cmd
+}
+
+// shownEvent is the JSON form of events show.
+type shownEvent struct {
+	webhook.Event
+	// Size of the payload in bytes.
+	Size       int             `json:"size"`
+	Deliveries []webhooks.Fate `json:"deliveries"`
+}
+
+func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) error {
+	e, err := s.open.Journal.Event(ctx, tenant, id)
+	if errors.Is(err, webhook.ErrNoEvent) {
+		return fmt.Errorf("event %q of tenant %s: %w: --tenant names another tenant", id, tenant, err)
+	}
+	if err != nil {
+		return err
+	}
+	fates, err := s.hooks.Fates(ctx, s.open, e)
+	if err != nil {
+		return err
+	}
+	if err := s.hooks.Judge(ctx, s.open, e, fates); err != nil {
+		return err
+	}
+	if p.settings.JSON {
+		return cli.JSON(p.io.Out, shownEvent{e, len(e.Body), fates})
+	}
+	if _, err := fmt.Fprintf(p.io.Out, "event %s of tenant %s: %s, %s of %s, published at %s\n",
+		e.ID, e.Tenant, e.Type, cli.Count(len(e.Body), "byte"), cli.OneLine(e.ContentType), cli.Time(e.At)); err != nil {
+		return fmt.Errorf("print event: %w", err)
+	}
+	return p.printFates(s, fates)
+}
+
+func (p *program) printFates(s *session, fates []webhooks.Fate) error {
+	if len(fates) == 0 {
+		_, err := fmt.Fprintln(p.io.Out, "no endpoint wants it")
+		return err
+	}
+	rows := make([][]string, len(fates))
+	for i, f := range fates {
+		status, at, said := "-", time.Time{}, ""
+		if f.Last != nil {
+			at, said = f.Last.At, cmp.Or(f.Last.Error, f.Last.Excerpt)
+			if f.Last.Status > 0 {
+				status = strconv.Itoa(f.Last.Status)
+			}
+		}
+		rows[i] = []string{f.Endpoint, fateText(f), strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
+	}
+	if s.cfg.Webhook.AttemptLog == 0 {
+		fmt.Fprintln(p.io.Err, "calls are not logged (webhook.attempt_log): what follows STATE is not known")
+	}
+	return cli.Table(p.io.Out, []string{"ENDPOINT", "STATE", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
+}
+
+// fateText is the state of a delivery, and beside it what its endpoint has to do with that.
+func fateText(f webhooks.Fate) string {
+	text := strings.ReplaceAll(string(f.State), "_", " ")
+	var notes []string
+	switch f.State {
+	case webhooks.OutcomeDelivered:
+		return text
+	case webhooks.OutcomeInLine:
+		text = "in line, " + cli.Ordinal(f.Line.Place)
+	case webhooks.OutcomeUnknown:
+		text = "waiting or dead"
+	case webhooks.OutcomeWaiting:
+		if notes = []string{"not tried yet"}; f.Attempts > 0 {
+			notes = []string{"tried"}
+		}
+	}
+	switch {
+	case f.AddedLater:
+		notes = append(notes, "endpoint added later")
+	case f.EndpointState == "":
+		notes = append(notes, "endpoint not known")
+	case f.Reason == webhook.ReasonGone:
+		notes = append(notes, "endpoint gone")
+	case f.EndpointState != string(webhook.StateActive):
+		notes = append(notes, "endpoint "+f.EndpointState)
+	}
+	if len(notes) > 0 {
+		text += " (" + strings.Join(notes, ", ") + ")"
+	}
+	return text
+}

@@ -1,0 +1,161 @@
+package brokerdlqtest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/queue"
+)
+
+func moveTests() []testCase {
+	return []testCase{
+		{"Import/everything", testImport},
+		{"Import/only what matches", testImportMatching},
+		{"Import/cut off between store and ack", testImportCutOff},
+		{"Import/store down", testImportStoreDown},
+		{"Import/what the store has closed stays closed", testImportClosed},
+		{"Purge", testPurge},
+		{"Purge/stops where too many are kept", testPurgeBound},
+	}
+}
+
+func (e *env) count(store dlq.Store, states ...dlq.State) int {
+	e.Helper()
+	n, err := store.Count(e.Context(), dlq.Filter{States: states})
+	if err != nil {
+		e.Fatal(err)
+	}
+	return n
+}
+
+func testImport(e *env) {
+	store := e.h.Store(e.T)
+	entry := e.letter("imported", func(_ *queue.Envelope, entry *dlq.Entry) { entry.Group = "g" })
+	e.put(entry)
+	want := e.one()
+	e.moved(queue.Message{Body: []byte("foreign")}, queue.Message{Body: []byte("broken"), Headers: map[string]string{queue.HeaderEnvelope: "{"}})
+	report, err := e.letters.Import(e.Context(), store, e.all())
+	if err != nil || report.Imported != 3 || report.Incomplete {
+		e.Fatalf("report %+v, %v", report, err)
+	}
+	got, err := store.Get(e.Context(), "imported.0")
+	if err != nil {
+		e.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(dlq.Entry{}, "StoredAt", "ChangedAt")); diff != "" {
+		e.Errorf("imported entry (-want +got):\n%s", diff)
+	}
+	if left := e.sample(e.all()); len(left) != 0 || e.count(store) != 3 {
+		e.Errorf("%d left in the broker, %d in the store", len(left), e.count(store))
+	}
+	if report, err = e.letters.Import(e.Context(), store, e.all()); err != nil || report.Imported != 0 {
+		e.Errorf("a second import: %+v, %v", report, err)
+	}
+}
+
+func testImportMatching(e *env) {
+	store, entries := e.h.Store(e.T), e.some(e.h.Jobs)
+	e.put(entries...)
+	n := len(ofKind(entries, "sms.send"))
+	report, err := e.letters.Import(e.Context(), store, dlq.Filter{Queue: e.queue, Kind: "sms.send"})
+	if err != nil || report.Imported != n || report.PassedOver != len(entries)-n || e.count(store) != n {
+		e.Errorf("report %+v, %v; %d in the store", report, err, e.count(store))
+	}
+	if left := e.sample(e.all()); len(left) != len(entries)-n {
+		e.Errorf("%d left, want %d", len(left), len(entries)-n)
+	}
+}
+
+// answers is a store that does what it is told and says something else.
+type answers struct {
+	dlq.Store
+	err   error
+	store bool
+}
+
+func (a answers) Put(ctx context.Context, entries []dlq.Entry) []error {
+	var errs []error
+	if a.store {
+		a.Store.Put(ctx, entries)
+	}
+	for range entries {
+		errs = append(errs, a.err)
+	}
+	return errs
+}
+
+func testImportCutOff(e *env) {
+	store, entries := e.h.Store(e.T), e.some(20)
+	e.put(entries...)
+	lost := errors.New("lost answer")
+	report, err := e.letters.Import(e.Context(), answers{store, lost, true}, e.all())
+	if !errors.Is(err, lost) || report.Imported != 0 || report.Failed == 0 {
+		e.Errorf("report %+v, %v", report, err)
+	}
+	if report, err = e.letters.Import(e.Context(), store, e.all()); err != nil || report.Imported != 20 || e.count(store) != 20 {
+		e.Errorf("second import: %+v, %v; %d in the store, want 20", report, err, e.count(store))
+	}
+}
+
+func testImportStoreDown(e *env) {
+	e.put(e.some(5)...)
+	report, err := e.letters.Import(e.Context(), answers{nil, dlq.ErrUnavailable, false}, e.all())
+	if !errors.Is(err, dlq.ErrUnavailable) || report.Imported != 0 {
+		e.Errorf("report %+v, %v", report, err)
+	}
+	if left := e.sample(e.all()); len(left) != 5 {
+		e.Errorf("%d left, want all 5", len(left))
+	}
+}
+
+func testImportClosed(e *env) {
+	store, entry := e.h.Store(e.T), e.letter("closed", nil)
+	e.put(entry)
+	if _, err := e.letters.Import(e.Context(), store, e.all()); err != nil {
+		e.Fatal(err)
+	}
+	if n, err := store.Purge(e.Context(), dlq.Filter{}); n != 1 || err != nil {
+		e.Fatalf("purged %d, %v", n, err)
+	}
+	e.put(entry) // a late copy
+	if report, err := e.letters.Import(e.Context(), store, e.all()); err != nil || report.Imported != 1 {
+		e.Errorf("report %+v, %v", report, err)
+	}
+	if e.count(store, dlq.Purged) != 1 || e.count(store) != 0 {
+		e.Error("a late copy opened a purged entry again")
+	}
+}
+
+func testPurge(e *env) {
+	entries := e.some(10)
+	e.put(entries...)
+	report, err := e.letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "sms.send"})
+	if err != nil || report.Purged != 4 || report.PassedOver != 6 {
+		e.Errorf("report %+v, %v", report, err)
+	}
+	for id, entry := range e.sample(e.all()) {
+		if entry.Kind == "sms.send" {
+			e.Errorf("%s is still there", id)
+		}
+	}
+	if report, err = e.letters.Purge(e.Context(), e.all()); err != nil || report.Purged != 6 {
+		e.Errorf("report %+v, %v", report, err)
+	}
+}
+
+func testPurgeBound(e *env) {
+	e.put(e.some(20)...)
+	letters := e.open(brokerdlq.Config{MaxKept: 5})
+	report, err := letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "none"})
+	if !errors.Is(err, brokerdlq.ErrTooMany) || report.Purged != 0 || !report.Incomplete {
+		e.Errorf("report %+v, %v", report, err)
+	}
+	if left := e.sample(e.all()); len(left) != 20 {
+		e.Errorf("%d left, want 20", len(left))
+	}
+}
