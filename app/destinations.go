@@ -34,7 +34,7 @@ func addEndpoints(destinations map[string]pools.DestinationConfig, cfg config.We
 		destinations[id] = pools.DestinationConfig{
 			Breaker:     breakerOf(cfg.Breaker),
 			Concurrency: c.Concurrency,
-			Lane:        pools.On,
+			Lane:        pools.ToggleOn,
 			Rate:        pools.RateConfig{Rate: orNone(c.Rate), Burst: c.Burst},
 		}
 	}
@@ -49,9 +49,9 @@ func slowLaneOf(cfg *config.Config) pools.SlowLaneConfig {
 
 func onOff(on bool) pools.Toggle {
 	if on {
-		return pools.On
+		return pools.ToggleOn
 	}
-	return pools.Off
+	return pools.ToggleOff
 }
 
 // destinationOf translates one destination. A zero in the configuration means none, which is negative in pools, where zero is inherited.
@@ -74,7 +74,7 @@ func destinationOf(d config.Destination) pools.DestinationConfig {
 
 // finagleRatio is the share of retries for the one form that the configuration's percent belongs to.
 func finagleRatio(b config.Budget) float64 {
-	if pools.BudgetForm(b.Form) != pools.BudgetFinagle {
+	if pools.BudgetForm(b.Form) != pools.BudgetFormFinagle {
 		return 0
 	}
 	return float64(b.Percent) / 100

@@ -78,7 +78,7 @@ func diagnose(ctx context.Context, broker queue.Broker, names []string, use func
 }
 
 func (d diagnosis) faulty() bool {
-	return slices.ContainsFunc(d.Findings, func(f queue.Finding) bool { return f.Severity == queue.Fault })
+	return slices.ContainsFunc(d.Findings, func(f queue.Finding) bool { return f.Severity == queue.SeverityFault })
 }
 
 // use tells what the kinds of this program need. Where they cannot be had, the queues are judged without.

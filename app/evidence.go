@@ -174,7 +174,7 @@ func (ev *evidence) findLetters(ctx context.Context, store dlq.Store, job string
 				return err
 			}
 		}
-		if e.State == dlq.Held && ev.held == nil {
+		if e.State == dlq.StateHeld && ev.held == nil {
 			depth, err := store.Depth(ctx)
 			if err != nil {
 				return fmt.Errorf("count held jobs: %w", err)
@@ -206,7 +206,7 @@ func (ev *evidence) findAudit(ctx context.Context, store dlq.Store, id string) e
 }
 
 // findFleet asks the board. What it cannot tell is no reason to say nothing.
-func (ev *evidence) findFleet(ctx context.Context, board fleet.Board) {
+func (ev *evidence) findFleet(ctx context.Context, board fleet.StatusStore) {
 	if board == nil {
 		ev.notes = append(ev.notes, "workers share no store in which they would tell of their breakers and pools")
 		return

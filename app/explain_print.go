@@ -130,9 +130,9 @@ func (ev *evidence) letterView(e dlq.Entry) letterView {
 
 func (ev *evidence) claimState(c *idempotency.Record) string {
 	switch {
-	case c.State == idempotency.Completed:
+	case c.State == idempotency.StatusCompleted:
 		return "completed"
-	case c.State != idempotency.Acquired:
+	case c.State != idempotency.StatusAcquired:
 		return "free"
 	case c.Until.After(ev.claimsNow):
 		return "held"
@@ -239,9 +239,9 @@ func (v jobView) facts(b *strings.Builder) {
 func (m messageView) describe() string {
 	delivered := ", delivered " + count(m.Deliveries, "time")
 	switch m.State {
-	case queue.PlaceLeased:
+	case queue.PlaceStateLeased:
 		return "leased until " + cli.Time(m.Due) + delivered
-	case queue.PlaceDelayed:
+	case queue.PlaceStateDelayed:
 		return "hidden until " + cli.Time(m.Due) + delivered
 	}
 	return "ready, ahead of it " + m.Ahead.String() + delivered

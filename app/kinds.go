@@ -71,9 +71,9 @@ func overrideKind(c *worker.KindConfig, k config.Kind, noWaiting bool) {
 	}
 	switch k.Idempotency {
 	case "key":
-		c.Idempotency = worker.Keyed
+		c.Idempotency = worker.IdempotencyKeyed
 	case "none":
-		c.Idempotency = worker.None
+		c.Idempotency = worker.IdempotencyNone
 	}
 }
 

@@ -127,7 +127,7 @@ func (d database) completed(t *testing.T, kind, key string) bool {
 	}
 	defer claims.Close()
 	r, err := claims.Get(t.Context(), idempotency.Key{Scope: kind, Value: key})
-	return err == nil && r.State == idempotency.Completed
+	return err == nil && r.State == idempotency.StatusCompleted
 }
 
 // depthOf counts the messages of a queue that can be received; -1 if it is not there.

@@ -153,7 +153,7 @@ func TestPublishFromAHandler(t *testing.T) {
 	db := newDatabase(t)
 	ok(t, call(t, "", db.env, "migrate", "up"))
 	p := newPublishing(t, db.env...)
-	soon, err := schedule.Constant(10*time.Millisecond, schedule.None)
+	soon, err := schedule.Constant(10*time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

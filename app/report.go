@@ -23,7 +23,7 @@ const (
 // reporter puts a worker's state on the fleet's board every two seconds, from a goroutine of its own. A board that is away costs nothing but a
 // line in the log.
 type reporter struct {
-	board  fleet.Board
+	board  fleet.StatusStore
 	worker *worker.Worker
 	self   fleet.Report // what never changes
 	logger *slog.Logger
@@ -33,7 +33,7 @@ type reporter struct {
 
 // startReports reports until the function that it returns is called, which takes the report away: after a clean stop nobody counts on this worker.
 // Without a board it does nothing.
-func startReports(ctx context.Context, board fleet.Board, broker string, w *worker.Worker, logger *slog.Logger) (stop func()) {
+func startReports(ctx context.Context, board fleet.StatusStore, broker string, w *worker.Worker, logger *slog.Logger) (stop func()) {
 	if board == nil {
 		return func() {}
 	}

@@ -27,7 +27,7 @@ type sharer struct {
 	calls  atomic.Int32
 }
 
-func newSharer(t *testing.T, owner string, board fleet.Board) *sharer {
+func newSharer(t *testing.T, owner string, board fleet.StatusStore) *sharer {
 	t.Helper()
 	broker, err := embedded.OpenMemory(t.Context())
 	if err != nil {
@@ -39,7 +39,7 @@ func newSharer(t *testing.T, owner string, board fleet.Board) *sharer {
 	}
 	s := &sharer{}
 	registry := worker.NewRegistry()
-	worker.Handle(registry, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Idempotency: worker.None}}, func(context.Context, []byte) error {
+	worker.Handle(registry, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone}}, func(context.Context, []byte) error {
 		s.calls.Add(1)
 		if s.sick.Load() {
 			return errors.New("down")
@@ -49,7 +49,7 @@ func newSharer(t *testing.T, owner string, board fleet.Board) *sharer {
 	s.Worker, err = worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: letters, Owner: owner,
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{
-			Shared: pools.On, Rate: pools.RateConfig{Rate: 1000}, Breaker: pools.BreakerConfig{MinimumCalls: 2, OpenFor: time.Minute},
+			Shared: pools.ToggleOn, Rate: pools.RateConfig{Rate: 1000}, Breaker: pools.BreakerConfig{MinimumCalls: 2, OpenFor: time.Minute},
 		}},
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func (ev *evidence) withTarget(s *subject, d standing) standing {
 
 func (ev *evidence) running(s *subject) (standing, bool) {
 	c := s.claim
-	if c == nil || c.State != idempotency.Acquired || c.Job != s.job || !c.Until.After(ev.claimsNow) {
+	if c == nil || c.State != idempotency.StatusAcquired || c.Job != s.job || !c.Until.After(ev.claimsNow) {
 		return standing{}, false
 	}
 	left := span(c.Until.Sub(ev.claimsNow))
@@ -94,10 +94,10 @@ func (ev *evidence) lives(owner string) bool {
 
 func (ev *evidence) completed(s *subject) (standing, bool) {
 	c := s.claim
-	if c == nil || c.State != idempotency.Completed {
+	if c == nil || c.State != idempotency.StatusCompleted {
 		return standing{}, false
 	}
-	if e := s.letter(); e != nil && e.State == dlq.Dead && e.Cause == dlq.CauseMismatch && c.Job != s.job {
+	if e := s.letter(); e != nil && e.State == dlq.StateDead && e.Cause == dlq.CauseMismatch && c.Job != s.job {
 		return standing{}, false // the key's work is done, this job's is not
 	}
 	by := ""
@@ -125,17 +125,17 @@ func (ev *evidence) buried(s *subject) (standing, bool) {
 		return standing{stateClosed, fmt.Sprintf("was given up after %s; %s", count(s.ledger().Attempt, "attempt"), where)}, true
 	case e == nil:
 		return standing{}, false
-	case e.State == dlq.Dead:
+	case e.State == dlq.StateDead:
 		why := fmt.Sprintf("is a dead letter since %s, after %s (%s): %s", cli.Time(e.StoredAt), count(e.AttemptCount, "attempt"), e.Cause, headline(e.Error))
 		if p := s.place(); p != nil && e.Group != "" {
 			why += "; it keeps its place at the head of its group until it is replayed or purged"
 		}
 		return standing{stateDead, why}, true
-	case e.State == dlq.Held && s.place() == nil:
+	case e.State == dlq.StateHeld && s.place() == nil:
 		return ev.heldBack(s, e), true
-	case e.State == dlq.Replayed && s.place() == nil:
+	case e.State == dlq.StateReplayed && s.place() == nil:
 		return standing{stateReplayed, fmt.Sprintf("died and was replayed at %s as run %d, of which nothing more is known", cli.Time(e.ChangedAt), e.Run+1)}, true
-	case e.State == dlq.Purged:
+	case e.State == dlq.StatePurged:
 		return standing{statePurged, "died and was purged at " + cli.Time(e.ChangedAt)}, true
 	}
 	return standing{}, false

@@ -29,7 +29,7 @@ func TestHeldDeliveries(t *testing.T) {
 		if tt.target != nil {
 			ev.targets = map[string]*target{"shop": tt.target}
 		}
-		d := ev.heldBack(&subject{kind: tt.kind, destination: "shop"}, &dlq.Entry{Destination: "shop", State: dlq.Held})
+		d := ev.heldBack(&subject{kind: tt.kind, destination: "shop"}, &dlq.Entry{Destination: "shop", State: dlq.StateHeld})
 		if d.state != stateHeld || !strings.HasSuffix(d.why, tt.want) {
 			t.Errorf("%s: %s", name, d.why)
 		}

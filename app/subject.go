@@ -103,7 +103,7 @@ func (s *subject) letter() *dlq.Entry {
 
 // place is the message of the newest run that comes first: leased before ready before delayed. Nil if none is known.
 func (s *subject) place() *queue.Place {
-	order := []queue.PlaceState{queue.PlaceLeased, queue.PlaceReady, queue.PlaceDelayed}
+	order := []queue.PlaceState{queue.PlaceStateLeased, queue.PlaceStateReady, queue.PlaceStateDelayed}
 	var best *queue.Place
 	for i, p := range s.places {
 		if p.Envelope.Run == s.run && (best == nil || slices.Index(order, p.State) < slices.Index(order, best.State)) {

@@ -22,9 +22,9 @@ func (ev *evidence) inQueue(s *subject) (standing, bool) {
 			return standing{}, false
 		}
 		return ev.waitingUnseen(s)
-	case p.State == queue.PlaceLeased:
+	case p.State == queue.PlaceStateLeased:
 		return ev.taken(s, p), true
-	case p.State == queue.PlaceReady:
+	case p.State == queue.PlaceStateReady:
 		return ev.ready(s, p), true
 	}
 	return ev.delayed(s, p), true
@@ -33,7 +33,7 @@ func (ev *evidence) inQueue(s *subject) (standing, bool) {
 // keyBusy: another job of the same key is being run.
 func (ev *evidence) keyBusy(s *subject) (standing, bool) {
 	c := s.claim
-	if c == nil || c.State != idempotency.Acquired || c.Job == s.job || !c.Until.After(ev.claimsNow) {
+	if c == nil || c.State != idempotency.StatusAcquired || c.Job == s.job || !c.Until.After(ev.claimsNow) {
 		return standing{}, false
 	}
 	return standing{stateKeyBusy, fmt.Sprintf("waits for its key, which job %s is running under at %s; its claim lasts %s more unless it is extended",
@@ -50,7 +50,7 @@ func (ev *evidence) taken(s *subject, p *queue.Place) standing {
 		return standing{stateRunning, fmt.Sprintf("is running, attempt %s: a worker has its message, for %s more unless the lease is extended",
 			ev.attemptOf(s, p.Envelope.AttemptBase+p.Attempts), left)}
 	}
-	if c := s.claim; c != nil && c.State == idempotency.Acquired && c.Job == s.job {
+	if c := s.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == s.job {
 		return standing{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago; its message is leased for %s more, then another worker gets it",
 			c.Owner, span(ev.claimsNow.Sub(c.Until)), left)}
 	}
@@ -65,7 +65,7 @@ func (ev *evidence) ready(s *subject, p *queue.Place) standing {
 	case p.Ahead.N > 0:
 		line = fmt.Sprintf("waits for its turn in queue %s behind %s", p.Queue, count(int(p.Ahead.N), "other"))
 	}
-	if c := s.claim; c != nil && c.State == idempotency.Acquired && c.Job == s.job {
+	if c := s.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == s.job {
 		line += fmt.Sprintf(", since %s died or lost it: its claim ran out %s ago", c.Owner, span(ev.claimsNow.Sub(c.Until)))
 	}
 	if !ev.hasBoard {
@@ -173,7 +173,7 @@ func (ev *evidence) waitingUnseen(s *subject) (standing, bool) {
 	if l == nil {
 		return ev.refused(s)
 	}
-	if c := s.claim; c != nil && c.Job == s.job && c.State == idempotency.Acquired {
+	if c := s.claim; c != nil && c.Job == s.job && c.State == idempotency.StatusAcquired {
 		return standing{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago: that worker has died, or lost its store; the broker delivers it again when the lease is over",
 			c.Owner, span(ev.claimsNow.Sub(c.Until)))}, true
 	}

@@ -100,7 +100,7 @@ func queuesOf(cfg *config.Config) []worker.QueueConfig {
 	for i, q := range cfg.Queues {
 		queues[i] = worker.QueueConfig{Name: q.Name, Weight: q.Weight, Priority: q.Priority, DefaultKind: q.DefaultKind}
 		if q.OnDead == config.OnDeadBlock {
-			queues[i].OnDead = worker.Block
+			queues[i].OnDead = worker.OnDeadBlock
 		}
 	}
 	return queues

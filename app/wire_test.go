@@ -56,7 +56,7 @@ func TestQueuesOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.Block}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, Priority: 1, DefaultKind: "k"}}
+	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.OnDeadBlock}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, Priority: 1, DefaultKind: "k"}}
 	if diff := cmp.Diff(want, queuesOf(cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -77,10 +77,10 @@ func TestDestinations(t *testing.T) {
 		Concurrency: 7,
 		Adaptive:    pools.AdaptiveConfig{Min: -1},
 		Timeout:     pools.AdaptiveTimeoutConfig{Floor: -1},
-		Lane:        pools.Off,
-		Shared:      pools.Off,
+		Lane:        pools.ToggleOff,
+		Shared:      pools.ToggleOff,
 		Rate:        pools.RateConfig{Rate: 2.5, Burst: 3},
-		Budget:      pools.BudgetConfig{Form: pools.BudgetGRPC, Floor: 3},
+		Budget:      pools.BudgetConfig{Form: pools.BudgetFormGRPC, Floor: 3},
 	}
 	if diff := cmp.Diff(want, destinationsOf(cfg).Overrides["shop"]); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
@@ -98,7 +98,7 @@ func TestSlowLane(t *testing.T) {
 		if d.SlowLane != (pools.SlowLaneConfig{Slots: want, Over: 2 * time.Second}) {
 			t.Errorf("%s %%: %+v, want %d slots", percent, d.SlowLane, want)
 		}
-		if d.Default.Lane != pools.Off || d.Overrides["hooks"].Lane != pools.On {
+		if d.Default.Lane != pools.ToggleOff || d.Overrides["hooks"].Lane != pools.ToggleOn {
 			t.Errorf("default %d, hooks %d", d.Default.Lane, d.Overrides["hooks"].Lane)
 		}
 	}
@@ -123,8 +123,8 @@ func TestEndpointLimits(t *testing.T) {
 		OpenMax: 15 * time.Minute, Probes: 5, ProbesToClose: 4,
 	}
 	want := map[string]pools.DestinationConfig{
-		"shop": {Breaker: breaker, Lane: pools.On, Concurrency: 7, Rate: pools.RateConfig{Rate: 2.5, Burst: 4}},
-		"slow": {Breaker: breaker, Lane: pools.On, Concurrency: 1, Rate: pools.RateConfig{Rate: -1, Burst: 1}},
+		"shop": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 7, Rate: pools.RateConfig{Rate: 2.5, Burst: 4}},
+		"slow": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 1, Rate: pools.RateConfig{Rate: -1, Burst: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("destinations (-want +got):\n%s", diff)
@@ -166,7 +166,7 @@ func TestOverrideKind(t *testing.T) {
 	registered := worker.KindConfig{Timeout: time.Minute, MaxAttempts: 9, Bulkhead: 2, Waiting: 5, Destination: "shop"}
 	got := registered
 	overrideKind(&got, config.Kind{}, false)
-	if diff := cmp.Diff(registered, got, cmp.AllowUnexported(schedule.Policy{}, schedule.Jitter{})); diff != "" {
+	if diff := cmp.Diff(registered, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {
 		t.Errorf("an empty section changed (-want +got):\n%s", diff)
 	}
 	overrideKind(&got, config.Kind{
@@ -174,10 +174,10 @@ func TestOverrideKind(t *testing.T) {
 		Destination: "mail",
 	}, true)
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Idempotency: worker.None, MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Idempotency: worker.IdempotencyNone, MaxAge: time.Hour,
 		Destination: "mail",
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Policy{}, schedule.Jitter{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
 	}
 }

@@ -78,7 +78,7 @@ func ownBreaker(readClock bool) (float64, error) {
 			now = now.Add(time.Microsecond)
 		}
 		p, _ := b.Admit(now)
-		p.Done(now, pools.Success)
+		p.Done(now, pools.OutcomeSuccess)
 	}), nil
 }
 
@@ -90,7 +90,7 @@ func ownRegistry() (float64, error) {
 	return perCall(func() {
 		now := time.Now()
 		p, _ := r.Admit("hooks.example.com", now, false)
-		p.Done(now, pools.Success)
+		p.Done(now, pools.OutcomeSuccess)
 	}), nil
 }
 
@@ -132,7 +132,7 @@ func ownBytes() (float64, error) {
 		if !v.OK() {
 			return 0, errors.New("refused: " + v.Reason.String())
 		}
-		p.Done(now, pools.Failure)
+		p.Done(now, pools.OutcomeFailure)
 	}
 	used := heap() - before
 	runtime.KeepAlive(r)

@@ -27,8 +27,8 @@ func engine(c config) error {
 			run  func() (round, error)
 		}{
 			{&raw, func() (round, error) { return rawRound(c) }},
-			{&plain, func() (round, error) { return workerRound(c, worker.None) }},
-			{&keyed, func() (round, error) { return workerRound(c, worker.Keyed) }},
+			{&plain, func() (round, error) { return workerRound(c, worker.IdempotencyNone) }},
+			{&keyed, func() (round, error) { return workerRound(c, worker.IdempotencyKeyed) }},
 		} {
 			r, err := one.run()
 			if err != nil {

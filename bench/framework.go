@@ -33,7 +33,7 @@ func framework(c config) error {
 		cfg := worker.Config{Broker: broker, DeadLetters: noDeadLetters{}, Concurrency: c.slots, Observer: observer}
 		c := c
 		c.jobs = jobs
-		if _, err := runAll(context.Background(), cfg, c, worker.None); err != nil {
+		if _, err := runAll(context.Background(), cfg, c, worker.IdempotencyNone); err != nil {
 			return err
 		}
 		used := cpuTime() - began

@@ -108,7 +108,7 @@ func (r *keysRun) one(ctx context.Context) error {
 	start := time.Now()
 	claim := r.store.Claim(ctx, []idempotency.Request{{Key: key, Job: key.Value, Owner: "bench", Lease: time.Minute}})[0]
 	took := time.Since(start)
-	if claim.Err != nil || claim.Status != idempotency.Acquired {
+	if claim.Err != nil || claim.Status != idempotency.StatusAcquired {
 		return fmt.Errorf("claim answers %v, %w", claim.Status, claim.Err)
 	}
 	held := idempotency.Held{Key: key, Job: key.Value, Token: claim.Token}

@@ -33,8 +33,8 @@ func ours(c config, b queue.Broker) []*side {
 				return ackAll(ctx, b, name, c.slots, n, done)
 			},
 		},
-		workerSide(c, b, "worker", worker.None),
-		workerSide(c, b, "worker+claims", worker.Keyed),
+		workerSide(c, b, "worker", worker.IdempotencyNone),
+		workerSide(c, b, "worker+claims", worker.IdempotencyKeyed),
 	}
 }
 
@@ -162,7 +162,7 @@ func workerSide(c config, b queue.Broker, label string, form worker.Idempotency)
 				Broker: b, DeadLetters: noDeadLetters{}, Concurrency: c.slots, Queues: []worker.QueueConfig{{Name: name}},
 				Logger: slog.New(slog.DiscardHandler),
 			}
-			if form == worker.None {
+			if form == worker.IdempotencyNone {
 				return runWorker(ctx, cfg, n, form, done)
 			}
 			return withClaims(ctx, func(s *claimsqlite.Store) error {

@@ -147,7 +147,7 @@ func postgresSide(
 			return runHandler(ctx, worker.Config{
 				Broker: b, Store: claims, DeadLetters: noDeadLetters{}, Concurrency: slots, Queues: []worker.QueueConfig{{Name: name}},
 				Logger: slog.New(slog.DiscardHandler), Retention: worker.RetentionConfig{Interval: time.Hour},
-			}, n, worker.Keyed, handler, done)
+			}, n, worker.IdempotencyKeyed, handler, done)
 		},
 	}
 }

@@ -138,7 +138,7 @@ func memoryHooks(ctx context.Context, h *hooks, done func()) error {
 	if err != nil {
 		return err
 	}
-	return h.work(ctx, worker.Config{Broker: broker, DeadLetters: noDeadLetters{}}, worker.None, done)
+	return h.work(ctx, worker.Config{Broker: broker, DeadLetters: noDeadLetters{}}, worker.IdempotencyNone, done)
 }
 
 // fullHooks delivers from the embedded queue, with claims in the same file. Enqueuing is not measured.
@@ -163,7 +163,7 @@ func fullHooks(ctx context.Context, h *hooks, done func()) error {
 				}
 			}
 		}
-		return h.work(ctx, worker.Config{Broker: b, Store: claims, DeadLetters: noDeadLetters{}}, worker.Keyed, done)
+		return h.work(ctx, worker.Config{Broker: b, Store: claims, DeadLetters: noDeadLetters{}}, worker.IdempotencyKeyed, done)
 	})
 }
 

@@ -144,7 +144,7 @@ func (b *memoryBroker) Receive(ctx context.Context, limit int) ([]*queue.Lease, 
 type failureCounter struct{ n atomic.Int64 }
 
 func (f *failureCounter) Observe(e worker.Event) {
-	if s, ok := e.(*worker.Settled); ok && s.Outcome != worker.Succeeded {
+	if s, ok := e.(*worker.Settled); ok && s.Outcome != worker.OutcomeSucceeded {
 		f.n.Add(1)
 	}
 }

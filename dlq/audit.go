@@ -17,7 +17,7 @@ type AuditLog interface {
 	// UpdateAudit says that the operation is alive, and how far it came in all: c replaces the counts. It returns [ErrNoAudit] for an
 	// unknown id.
 	UpdateAudit(ctx context.Context, id string, c AuditCounts) error
-	// EndAudit is UpdateAudit that ends the operation. state is not AuditRunning. problem is why it failed or was interrupted.
+	// EndAudit is UpdateAudit that ends the operation. state is not AuditStateRunning. problem is why it failed or was interrupted.
 	EndAudit(ctx context.Context, id string, state AuditState, c AuditCounts, problem string) error
 	// Audit returns one record, or [ErrNoAudit].
 	Audit(ctx context.Context, id string) (Audit, error)
@@ -63,11 +63,11 @@ type AuditState string
 
 // The states of an operation.
 const (
-	AuditRunning AuditState = "running"
-	AuditDone    AuditState = "done"
-	AuditFailed  AuditState = "failed"
-	// AuditInterrupted: it was stopped, or it was killed, which shows by its silence.
-	AuditInterrupted AuditState = "interrupted"
+	AuditStateRunning AuditState = "running"
+	AuditStateDone    AuditState = "done"
+	AuditStateFailed  AuditState = "failed"
+	// AuditStateInterrupted: it was stopped, or it was killed, which shows by its silence.
+	AuditStateInterrupted AuditState = "interrupted"
 )
 
 const (
@@ -83,12 +83,12 @@ const finishTimeout = 10 * time.Second
 // FinishAudit ends the record of an operation that ended with problem, nil if it was done: as interrupted if ctx is over, which does not keep the
 // record from being written. It returns problem, joined with what went wrong with the record.
 func FinishAudit(ctx context.Context, log AuditLog, id string, c AuditCounts, problem error) error {
-	state, text := AuditDone, ""
+	state, text := AuditStateDone, ""
 	switch {
 	case problem != nil && ctx.Err() != nil:
-		state, text = AuditInterrupted, problem.Error()
+		state, text = AuditStateInterrupted, problem.Error()
 	case problem != nil:
-		state, text = AuditFailed, problem.Error()
+		state, text = AuditStateFailed, problem.Error()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
@@ -110,15 +110,15 @@ func (a Audit) ForLog(now time.Time) (Audit, error) {
 	if a.Silence == 0 {
 		a.Silence = DefaultAuditSilence
 	}
-	a.State, a.Problem, a.AuditCounts = AuditRunning, "", AuditCounts{}
+	a.State, a.Problem, a.AuditCounts = AuditStateRunning, "", AuditCounts{}
 	a.StartedAt, a.UpdatedAt, a.EndedAt = now, now, time.Time{}
 	return a, nil
 }
 
 // At returns a as it is to be shown at now: a record that runs in silence is interrupted.
 func (a Audit) At(now time.Time) Audit {
-	if a.State == AuditRunning && now.Sub(a.UpdatedAt) > a.Silence {
-		a.State = AuditInterrupted
+	if a.State == AuditStateRunning && now.Sub(a.UpdatedAt) > a.Silence {
+		a.State = AuditStateInterrupted
 		a.Problem = "no sign of life since " + a.UpdatedAt.UTC().Format(time.RFC3339)
 	}
 	return a
@@ -127,8 +127,8 @@ func (a Audit) At(now time.Time) Audit {
 // CheckAuditEnd returns an error if state is no end.
 func CheckAuditEnd(state AuditState) error {
 	switch state {
-	case AuditDone, AuditFailed, AuditInterrupted:
+	case AuditStateDone, AuditStateFailed, AuditStateInterrupted:
 		return nil
 	}
-	return fmt.Errorf("audit record cannot end as %q: use %s, %s or %s", state, AuditDone, AuditFailed, AuditInterrupted)
+	return fmt.Errorf("audit record cannot end as %q: use %s, %s or %s", state, AuditStateDone, AuditStateFailed, AuditStateInterrupted)
 }

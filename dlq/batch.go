@@ -51,7 +51,7 @@ func (p *pass) batch(ctx context.Context, limit int) (batchResult, error) {
 	result := batchResult{more: len(entries) > 0}
 	rs := make([]Resolution, len(confirmed))
 	for i, r := range confirmed {
-		rs[i] = Resolution{ID: r.id, To: Replayed}
+		rs[i] = Resolution{ID: r.id, To: StateReplayed}
 		result.replayed = append(result.replayed, r.Republished)
 	}
 	err = errors.Join(err, p.mark(ctx, rs))
@@ -66,12 +66,12 @@ func (p *pass) choose(ctx context.Context, entries []Entry, limit int) ([]republ
 	ready := p.ready(ctx, entries)
 	var surplus []Resolution
 	for _, r := range ready[min(limit, len(ready)):] {
-		surplus = append(surplus, Resolution{ID: r.id, To: Dead})
+		surplus = append(surplus, Resolution{ID: r.id, To: StateDead})
 	}
 	chosen, err := p.unfinished(ctx, ready[:min(limit, len(ready))])
 	if err != nil {
 		for _, r := range ready[:min(limit, len(ready))] {
-			surplus = append(surplus, Resolution{ID: r.id, To: Dead})
+			surplus = append(surplus, Resolution{ID: r.id, To: StateDead})
 		}
 	}
 	if len(surplus) > 0 {

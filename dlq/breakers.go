@@ -72,7 +72,7 @@ func (h *hold) holds(ctx context.Context, destination string) bool {
 // setAside holds an entry.
 func (p *pass) setAside(destination, id string) {
 	p.seen[id] = true
-	p.hold.aside[destination] = append(p.hold.aside[destination], Resolution{ID: id, To: Dead})
+	p.hold.aside[destination] = append(p.hold.aside[destination], Resolution{ID: id, To: StateDead})
 	p.countHeld()
 }
 

@@ -59,22 +59,22 @@ type CanaryReport struct {
 	Pending int `json:"pending"`
 }
 
-// Fate is what became of a replayed run.
-type Fate uint8
+// ReplayStatus is what became of a replayed run.
+type ReplayStatus uint8
 
 // The fates.
 const (
-	// FatePending: the run has not ended yet, or nobody knows.
-	FatePending Fate = iota
-	// FateCompleted: the job's key is completed.
-	FateCompleted
-	// FateDied: the run is a dead letter.
-	FateDied
+	// ReplayStatusPending: the run has not ended yet, or nobody knows.
+	ReplayStatusPending ReplayStatus = iota
+	// ReplayStatusCompleted: the job's key is completed.
+	ReplayStatusCompleted
+	// ReplayStatusDied: the run is a dead letter.
+	ReplayStatusDied
 )
 
 // Outcomes tells what became of replayed runs.
 type Outcomes interface {
-	Fate(ctx context.Context, r Republished) (Fate, error)
+	Status(ctx context.Context, r Republished) (ReplayStatus, error)
 }
 
 // StoreOutcomes learns outcomes from the stores that workers write to. Jobs that claim no key never count as completed.
@@ -83,23 +83,23 @@ type StoreOutcomes struct {
 	Letters Store
 }
 
-// Fate implements [Outcomes].
-func (s StoreOutcomes) Fate(ctx context.Context, r Republished) (Fate, error) {
+// Status implements [Outcomes].
+func (s StoreOutcomes) Status(ctx context.Context, r Republished) (ReplayStatus, error) {
 	entry, err := s.Letters.Get(ctx, EntryID(r.Job, r.Run))
 	switch {
-	case err == nil && entry.State != Held:
-		return FateDied, nil
+	case err == nil && entry.State != StateHeld:
+		return ReplayStatusDied, nil
 	case err != nil && !errors.Is(err, ErrNotFound):
-		return FatePending, fmt.Errorf("dead letter of %s run %d: %w", r.Job, r.Run, err)
+		return ReplayStatusPending, fmt.Errorf("dead letter of %s run %d: %w", r.Job, r.Run, err)
 	}
 	rec, err := s.Claims.Get(ctx, r.Key)
 	switch {
-	case err == nil && rec.State == idempotency.Completed:
-		return FateCompleted, nil
+	case err == nil && rec.State == idempotency.StatusCompleted:
+		return ReplayStatusCompleted, nil
 	case err != nil && !errors.Is(err, idempotency.ErrNotFound):
-		return FatePending, fmt.Errorf("key of %s: %w", r.Job, err)
+		return ReplayStatusPending, fmt.Errorf("key of %s: %w", r.Job, err)
 	}
-	return FatePending, nil
+	return ReplayStatusPending, nil
 }
 
 // canary replays the first jobs and returns nil if the rest may follow.
@@ -145,14 +145,14 @@ func (p *pass) canary(ctx context.Context) error {
 func (p *pass) fates(ctx context.Context, tried []Republished) error {
 	c := CanaryReport{Size: len(tried)}
 	for _, r := range tried {
-		fate, err := p.Canary.Outcomes.Fate(ctx, r)
+		fate, err := p.Canary.Outcomes.Status(ctx, r)
 		if err != nil {
 			return fmt.Errorf("canary: %w", err)
 		}
 		switch fate {
-		case FateCompleted:
+		case ReplayStatusCompleted:
 			c.Completed++
-		case FateDied:
+		case ReplayStatusDied:
 			c.Died++
 		default:
 			c.Pending++

@@ -39,7 +39,7 @@ func work(t *testing.T, claims idempotency.Store, letters dlq.Store, s sent, die
 		return
 	}
 	if dies {
-		entry := dlq.Entry{Job: env.ID, Run: env.Run, State: dlq.Dead, Queue: s.queue, Message: s.Message}
+		entry := dlq.Entry{Job: env.ID, Run: env.Run, State: dlq.StateDead, Queue: s.queue, Message: s.Message}
 		if err := letters.Put(t.Context(), []dlq.Entry{entry})[0]; err != nil {
 			t.Error(err)
 		}
@@ -113,30 +113,30 @@ func TestStoreOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		letters, keys := openStore(t), openClaims(t)
 		o := dlq.StoreOutcomes{Claims: keys, Letters: letters}
-		fate := func(n int) dlq.Fate {
+		fate := func(n int) dlq.ReplayStatus {
 			entry := letter(t, n, nil)
-			f, err := o.Fate(t.Context(), dlq.Republished{Job: entry.Job, Run: 1, Key: idempotency.Key{Scope: entry.Kind, Value: entry.Key}})
+			f, err := o.Status(t.Context(), dlq.Republished{Job: entry.Job, Run: 1, Key: idempotency.Key{Scope: entry.Kind, Value: entry.Key}})
 			if err != nil {
 				t.Error(err)
 			}
 			return f
 		}
-		if f := fate(0); f != dlq.FatePending {
+		if f := fate(0); f != dlq.ReplayStatusPending {
 			t.Errorf("unknown run: %v", f)
 		}
 		putAll(t, letters, letter(t, 0, nil))
-		if f := fate(0); f != dlq.FatePending {
+		if f := fate(0); f != dlq.ReplayStatusPending {
 			t.Errorf("dead letter of the run before: %v", f)
 		}
 		run1 := letter(t, 0, func(e *queue.Envelope) { e.Run = 1 })
-		run1.State = dlq.Held
+		run1.State = dlq.StateHeld
 		putAll(t, letters, run1)
-		if f := fate(0); f != dlq.FatePending {
+		if f := fate(0); f != dlq.ReplayStatusPending {
 			t.Errorf("held: %v", f)
 		}
-		run1.State = dlq.Dead
+		run1.State = dlq.StateDead
 		putAll(t, letters, run1)
-		if f := fate(0); f != dlq.FateDied {
+		if f := fate(0); f != dlq.ReplayStatusDied {
 			t.Errorf("dead: %v", f)
 		}
 	})

@@ -45,7 +45,7 @@ func Completed(ctx context.Context, claims KeyReader, keys []idempotency.Key) ([
 			if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
 				return fmt.Errorf("look up key %q of kind %s: %w", key.Value, key.Scope, err)
 			}
-			done[i] = err == nil && r.State == idempotency.Completed
+			done[i] = err == nil && r.State == idempotency.StatusCompleted
 			return nil
 		})
 	}

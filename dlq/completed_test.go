@@ -88,7 +88,7 @@ func TestForcedRunsHaveTheirOwnKeys(t *testing.T) {
 			got[env.ID] = env.Key
 			key := idempotency.Key{Scope: env.Kind, Value: env.Key}
 			c := keys.Claim(t.Context(), []idempotency.Request{{Key: key, Job: env.ID, Run: env.Run, Fingerprint: idempotency.FingerprintOf(s.Body), Lease: time.Minute}})[0]
-			if c.Status != idempotency.Acquired {
+			if c.Status != idempotency.StatusAcquired {
 				t.Errorf("%s: claim is %s", env.ID, c.Status)
 			}
 		}

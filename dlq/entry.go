@@ -18,18 +18,18 @@ type State string
 
 // The states.
 const (
-	// Dead entries wait for an operator. They are the DLQ's depth.
-	Dead State = "dead"
-	// Held entries wait for their destination to recover and are released by workers. They are not part of the depth.
-	Held State = "held"
-	// Replayed entries were published again as the next run.
-	Replayed State = "replayed"
-	// Purged entries were given up by an operator; their payload is gone.
-	Purged State = "purged"
+	// StateDead entries wait for an operator. They are the DLQ's depth.
+	StateDead State = "dead"
+	// StateHeld entries wait for their destination to recover and are released by workers. They are not part of the depth.
+	StateHeld State = "held"
+	// StateReplayed entries were published again as the next run.
+	StateReplayed State = "replayed"
+	// StatePurged entries were given up by an operator; their payload is gone.
+	StatePurged State = "purged"
 )
 
 // States lists all states.
-func States() []State { return []State{Dead, Held, Replayed, Purged} }
+func States() []State { return []State{StateDead, StateHeld, StateReplayed, StatePurged} }
 
 // Cause is the class of reason for which a job ended here. Classes are few and bounded: metrics use them as labels.
 type Cause string
@@ -136,8 +136,8 @@ func (e Entry) ForStore(now time.Time) (Entry, error) {
 	switch {
 	case e.Job == "" || e.Run < 0:
 		return e, fmt.Errorf("dead letter of job %q, run %d: needs a job and a run of 0 or more", e.Job, e.Run)
-	case e.State != Dead && e.State != Held:
-		return e, fmt.Errorf("dead letter of job %q: state %q cannot be put: use %q or %q", e.Job, e.State, Dead, Held)
+	case e.State != StateDead && e.State != StateHeld:
+		return e, fmt.Errorf("dead letter of job %q: state %q cannot be put: use %q or %q", e.Job, e.State, StateDead, StateHeld)
 	}
 	e.ID = EntryID(e.Job, e.Run)
 	e.Replays = e.Run

@@ -46,7 +46,7 @@ func (w world) testRounds(t *testing.T, store dlq.Store, b queue.Broker, names [
 		want[e.Queue][e.Job] = e
 		entries = append(entries, e)
 	}
-	foreign := dlq.Entry{Job: "foreign", State: dlq.Dead, Cause: dlq.CauseUndecodable, Message: queue.Message{Body: []byte("from nowhere")}}
+	foreign := dlq.Entry{Job: "foreign", State: dlq.StateDead, Cause: dlq.CauseUndecodable, Message: queue.Message{Body: []byte("from nowhere")}}
 	putAll(t, store, append(entries, foreign)...)
 	for run := 1; run <= 2; run++ {
 		report, err := replay(t.Context(), t, dlq.ReplayConfig{Store: store, Broker: b})
@@ -63,7 +63,7 @@ func (w world) testRounds(t *testing.T, store dlq.Store, b queue.Broker, names [
 			}
 		}
 	}
-	if e, err := store.Get(t.Context(), "foreign.0"); err != nil || e.State != dlq.Dead {
+	if e, err := store.Get(t.Context(), "foreign.0"); err != nil || e.State != dlq.StateDead {
 		t.Errorf("the foreign message: %+v, %v", e, err)
 	}
 }

@@ -47,7 +47,7 @@ func (f Filter) Validate() error {
 // StatesOrDead returns the states that the filter selects.
 func (f Filter) StatesOrDead() []State {
 	if len(f.States) == 0 {
-		return []State{Dead}
+		return []State{StateDead}
 	}
 	return f.States
 }

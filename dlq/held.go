@@ -33,7 +33,7 @@ func ReleaseHeld(ctx context.Context, store Store, broker Publisher, destination
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	f := Filter{States: []State{Held}, Destination: destination}
+	f := Filter{States: []State{StateHeld}, Destination: destination}
 	entries, err := store.Reserve(ctx, f, Reservation{Owner: owner, For: releaseTime, Limit: n, MaxBytes: releaseBytes})
 	if err != nil {
 		return 0, fmt.Errorf("reserve held jobs of %s: %w", destination, err)
@@ -42,7 +42,7 @@ func ReleaseHeld(ctx context.Context, store Store, broker Publisher, destination
 	rs := make([]Resolution, len(entries))
 	released := 0
 	for i, e := range entries {
-		rs[i] = Resolution{ID: e.ID, To: Held}
+		rs[i] = Resolution{ID: e.ID, To: StateHeld}
 		if confirmed[e.ID] {
 			rs[i].To = ""
 			released++

@@ -21,7 +21,7 @@ func putHeld(t *testing.T, store dlq.Store, n int) []dlq.Entry {
 	entries := make([]dlq.Entry, n)
 	for i := range entries {
 		entries[i] = letter(t, i, nil)
-		entries[i].State, entries[i].Cause = dlq.Held, dlq.CauseDestinationOpen
+		entries[i].State, entries[i].Cause = dlq.StateHeld, dlq.CauseDestinationOpen
 		putAll(t, store, entries[i])
 	}
 	return entries
@@ -29,7 +29,7 @@ func putHeld(t *testing.T, store dlq.Store, n int) []dlq.Entry {
 
 func heldCount(t *testing.T, store dlq.Store) int {
 	t.Helper()
-	n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.Held}})
+	n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateHeld}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		entries := putHeld(t, store, 5)
 		other := letter(t, 9, nil)
-		other.State, other.Destination = dlq.Held, "elsewhere"
+		other.State, other.Destination = dlq.StateHeld, "elsewhere"
 		putAll(t, store, other, letter(t, 10, nil))
 
 		release(t, store, b, 2, 2)

@@ -26,9 +26,9 @@ type JSONMatch struct {
 // JSONStep is one step down into a document. It leads nowhere if the value is of another type: a key of an array, an index of an object.
 type JSONStep struct {
 	Kind JSONStepKind
-	// Key is the name of an object's member, for [JSONKey].
+	// Key is the name of an object's member, for [JSONStepKey].
 	Key string
-	// Index counts an array's elements from 0, for [JSONIndex].
+	// Index counts an array's elements from 0, for [JSONStepIndex].
 	Index int
 }
 
@@ -37,12 +37,12 @@ type JSONStepKind int
 
 // The kinds of steps.
 const (
-	// JSONKey leads to one member of an object.
-	JSONKey JSONStepKind = iota
-	// JSONIndex leads to one element of an array.
-	JSONIndex
-	// JSONAny leads to every element of an array: one that matches is enough.
-	JSONAny
+	// JSONStepKey leads to one member of an object.
+	JSONStepKey JSONStepKind = iota
+	// JSONStepIndex leads to one element of an array.
+	JSONStepIndex
+	// JSONStepAny leads to every element of an array: one that matches is enough.
+	JSONStepAny
 )
 
 const (
@@ -58,11 +58,11 @@ func (m JSONMatch) Validate() error {
 	}
 	for _, s := range m.Path {
 		switch {
-		case s.Kind < JSONKey || s.Kind > JSONAny:
+		case s.Kind < JSONStepKey || s.Kind > JSONStepAny:
 			return fmt.Errorf("JSON path: step of unknown kind %d", s.Kind)
-		case s.Kind == JSONIndex && (s.Index < 0 || s.Index > maxJSONIndex):
+		case s.Kind == JSONStepIndex && (s.Index < 0 || s.Index > maxJSONIndex):
 			return fmt.Errorf("JSON path: index %d: must be from 0 to %d", s.Index, maxJSONIndex)
-		case s.Kind == JSONKey && !utf8.ValidString(s.Key):
+		case s.Kind == JSONStepKey && !utf8.ValidString(s.Key):
 			return fmt.Errorf("JSON path: key %q is not valid UTF-8", s.Key)
 		}
 	}
@@ -113,9 +113,9 @@ func (m JSONMatch) String() string {
 	b.WriteByte('$')
 	for _, s := range m.Path {
 		switch {
-		case s.Kind == JSONIndex:
+		case s.Kind == JSONStepIndex:
 			b.WriteString("[" + strconv.Itoa(s.Index) + "]")
-		case s.Kind == JSONAny:
+		case s.Kind == JSONStepAny:
 			b.WriteString("[*]")
 		case bare(s.Key):
 			b.WriteString("." + s.Key)

@@ -20,8 +20,8 @@ import (
 func TestParseJSONMatch(t *testing.T) {
 	t.Parallel()
 	key := func(k string) dlq.JSONStep { return dlq.JSONStep{Key: k} }
-	at := func(n int) dlq.JSONStep { return dlq.JSONStep{Kind: dlq.JSONIndex, Index: n} }
-	each := dlq.JSONStep{Kind: dlq.JSONAny}
+	at := func(n int) dlq.JSONStep { return dlq.JSONStep{Kind: dlq.JSONStepIndex, Index: n} }
+	each := dlq.JSONStep{Kind: dlq.JSONStepAny}
 	for text, want := range map[string]dlq.JSONMatch{
 		`order.id=7`:           {Path: []dlq.JSONStep{key("order"), key("id")}, Value: `7`},
 		`$.order.id = 7 `:      {Path: []dlq.JSONStep{key("order"), key("id")}, Value: `7`},
@@ -112,12 +112,12 @@ func holds(v any, m dlq.JSONMatch) bool {
 	object, _ := v.(map[string]any)
 	array, _ := v.([]any)
 	switch step.Kind {
-	case dlq.JSONKey:
+	case dlq.JSONStepKey:
 		member, ok := object[step.Key]
 		return ok && holds(member, m)
-	case dlq.JSONIndex:
+	case dlq.JSONStepIndex:
 		return step.Index < len(array) && holds(array[step.Index], m)
-	case dlq.JSONAny:
+	case dlq.JSONStepAny:
 		for _, element := range array {
 			if holds(element, m) {
 				return true

@@ -97,11 +97,11 @@ func (p *pathParser) key() (string, error) {
 func (p *pathParser) bracket() (step JSONStep, err error) {
 	switch {
 	case p.take("*"):
-		step.Kind = JSONAny
+		step.Kind = JSONStepAny
 	case strings.HasPrefix(p.rest, `"`), strings.HasPrefix(p.rest, "'"):
 		step.Key, err = p.quoted()
 	default:
-		step.Kind = JSONIndex
+		step.Kind = JSONStepIndex
 		end := strings.IndexFunc(p.rest, func(r rune) bool { return r < '0' || r > '9' })
 		if end <= 0 {
 			return step, fmt.Errorf("[%.20s: must be [n] with n from 0, [*] or a quoted key", p.rest)

@@ -18,7 +18,7 @@ func (d document) holds(i int, path []JSONStep) bool {
 		return d.want == "" || d.is(d.body[i:d.end(i)])
 	}
 	switch step := path[0]; step.Kind {
-	case JSONKey:
+	case JSONStepKey:
 		at := -1
 		d.members(i, func(key []byte, value int) {
 			if isKey(key, step.Key) {
@@ -26,14 +26,14 @@ func (d document) holds(i int, path []JSONStep) bool {
 			}
 		})
 		return at >= 0 && d.holds(at, path[1:])
-	case JSONIndex, JSONAny:
+	case JSONStepIndex, JSONStepAny:
 		found, n := false, 0
 		d.elements(i, func(value int) bool {
-			if step.Kind == JSONAny || n == step.Index {
+			if step.Kind == JSONStepAny || n == step.Index {
 				found = d.holds(value, path[1:])
 			}
 			n++
-			return !found && (step.Kind == JSONAny || n <= step.Index)
+			return !found && (step.Kind == JSONStepAny || n <= step.Index)
 		})
 		return found
 	}

@@ -204,7 +204,7 @@ func (p *pass) refuse(id string, err error) {
 
 func (p *pass) keep(problem Problem) {
 	p.seen[problem.ID] = true
-	p.kept = append(p.kept, Resolution{ID: problem.ID, To: Dead})
+	p.kept = append(p.kept, Resolution{ID: problem.ID, To: StateDead})
 	if len(p.report.Problems) < maxProblems {
 		p.report.Problems = append(p.report.Problems, problem)
 	}

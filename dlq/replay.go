@@ -101,7 +101,7 @@ func (c ReplayConfig) withDefaults() ReplayConfig {
 
 func (c ReplayConfig) validate() error {
 	for _, s := range c.Filter.StatesOrDead() {
-		if s != Dead {
+		if s != StateDead {
 			return fmt.Errorf("filter: %s entries cannot be replayed, only dead ones: held ones are released by workers", s)
 		}
 	}

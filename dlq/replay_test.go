@@ -80,7 +80,7 @@ func testReplayGoesToEachEntrysOwnQueue(t *testing.T, open opener) {
 			entries = append(entries, e)
 		}
 		foreign := dlq.Entry{
-			Job: "q0:17", State: dlq.Dead, Queue: "q0", Cause: dlq.CauseUndecodable, Error: "message has no envelope",
+			Job: "q0:17", State: dlq.StateDead, Queue: "q0", Cause: dlq.CauseUndecodable, Error: "message has no envelope",
 			Message: queue.Message{Body: []byte("hello"), Headers: map[string]string{"x": "y"}},
 		}
 		broken, lost, nowhere := letter(t, 7, nil), letter(t, 8, nil), foreign
@@ -115,7 +115,7 @@ func testReplayGoesToEachEntrysOwnQueue(t *testing.T, open opener) {
 			delete(want, p.ID)
 		}
 		got, err := store.Get(t.Context(), "18.0")
-		if err != nil || got.State != dlq.Dead || got.Message.Headers["x"] != "y" {
+		if err != nil || got.State != dlq.StateDead || got.Message.Headers["x"] != "y" {
 			t.Errorf("foreign message: %+v, %v", got, err)
 		}
 		// With a queue named, all that can go goes there.
@@ -266,7 +266,7 @@ func testReplayLeavesWhatDiesAgain(t *testing.T, open opener) {
 		var died []dlq.Entry
 		b := &broker{then: func(s sent) {
 			env, _ := s.Envelope()
-			died = append(died, dlq.Entry{Job: env.ID, Run: env.Run, State: dlq.Dead, Queue: s.queue, Message: s.Message})
+			died = append(died, dlq.Entry{Job: env.ID, Run: env.Run, State: dlq.StateDead, Queue: s.queue, Message: s.Message})
 		}}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

@@ -142,7 +142,7 @@ func TestReplayConfigIsChecked(t *testing.T) {
 	for name, cfg := range map[string]dlq.ReplayConfig{
 		"no store":       {Broker: b},
 		"no broker":      {Store: store},
-		"held":           {Store: store, Broker: b, Filter: dlq.Filter{States: []dlq.State{dlq.Dead, dlq.Held}}},
+		"held":           {Store: store, Broker: b, Filter: dlq.Filter{States: []dlq.State{dlq.StateDead, dlq.StateHeld}}},
 		"rate":           {Store: store, Broker: b, Rate: -1},
 		"batch":          {Store: store, Broker: b, BatchSize: -1},
 		"canary blind":   {Store: store, Broker: b, Canary: dlq.Canary{Size: 1}},

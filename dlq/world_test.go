@@ -124,7 +124,7 @@ func letter(t testing.TB, n int, change func(*queue.Envelope)) dlq.Entry {
 	}
 	m.Headers["reply-to"] = "somewhere \xff"
 	return dlq.Entry{
-		Job: env.ID, Run: env.Run, State: dlq.Dead, Queue: "mail", Kind: env.Kind, Key: env.Key, Destination: "smtp", Cause: dlq.CauseExhausted,
+		Job: env.ID, Run: env.Run, State: dlq.StateDead, Queue: "mail", Kind: env.Kind, Key: env.Key, Destination: "smtp", Cause: dlq.CauseExhausted,
 		Error: "boom", Message: m,
 	}
 }
@@ -160,7 +160,7 @@ func replay(ctx context.Context, t testing.TB, cfg dlq.ReplayConfig) (dlq.Report
 
 func wantCounts(t testing.TB, store dlq.Store, dead, replayed int) {
 	t.Helper()
-	for state, want := range map[dlq.State]int{dlq.Dead: dead, dlq.Replayed: replayed} {
+	for state, want := range map[dlq.State]int{dlq.StateDead: dead, dlq.StateReplayed: replayed} {
 		n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{state}})
 		if err != nil || n != want {
 			t.Errorf("%d entries are %s, %v, want %d", n, state, err, want)

@@ -46,22 +46,22 @@ const MaxOwner = 200
 // Status is the answer to a claim.
 type Status uint8
 
-// The answers. Where several would be true, the first of Completed, Closed, Conflict, Busy, NotDue is given; Acquired only where
+// The answers. Where several would be true, the first of Completed, Closed, Conflict, Busy, StatusNotDue is given; Acquired only where
 // none is.
 const (
-	// Acquired: the caller holds the claim and the attempt is charged.
-	Acquired Status = iota + 1
-	// Busy: another delivery holds the claim until Claim.Until. Nothing was charged.
-	Busy
-	// NotDue: the ledger says that this run must not be tried before Claim.Until. Nothing was charged.
-	NotDue
-	// Completed: the work is done; Claim.Result is what the handler left.
-	Completed
-	// Conflict: the key belongs to another payload: it is completed, claimed, or between the attempts of a run that is not
+	// StatusAcquired: the caller holds the claim and the attempt is charged.
+	StatusAcquired Status = iota + 1
+	// StatusBusy: another delivery holds the claim until Claim.Until. Nothing was charged.
+	StatusBusy
+	// StatusNotDue: the ledger says that this run must not be tried before Claim.Until. Nothing was charged.
+	StatusNotDue
+	// StatusCompleted: the work is done; Claim.Result is what the handler left.
+	StatusCompleted
+	// StatusConflict: the key belongs to another payload: it is completed, claimed, or between the attempts of a run that is not
 	// given up. A lease that ran out changes nothing here: that run is still unfinished.
-	Conflict
-	// Closed: this very run was given up before (it is a dead letter, or was replayed). Ack the delivery.
-	Closed
+	StatusConflict
+	// StatusClosed: this very run was given up before (it is a dead letter, or was replayed). Ack the delivery.
+	StatusClosed
 )
 
 // String returns the status in lower case.
@@ -80,7 +80,7 @@ type Claim struct {
 	Token int64
 	// Attempt is the number of the attempt just charged, counted from 1 above AttemptBase. Only for Acquired.
 	Attempt int
-	// Until is when the claim (Acquired, Busy) runs out or the run is due (NotDue), by the store's clock.
+	// Until is when the claim (Acquired, Busy) runs out or the run is due (StatusNotDue), by the store's clock.
 	Until time.Time
 	// Wait is Until minus the store's now: what to wait, free of clock skew. Never negative.
 	Wait time.Duration

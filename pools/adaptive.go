@@ -26,7 +26,7 @@ type AdaptiveConfig struct {
 	// Decrease is what share of the limit is left after a round that did not. Zero means 0.9. 0.1 to 0.99.
 	Decrease float64
 	// SlowAfter is the duration above which a success counts as slow. Zero means the breaker's own SlowAfter; negative, or where there is
-	// none, that only the outcome [Slow] does.
+	// none, that only the outcome [OutcomeSlow] does.
 	SlowAfter time.Duration
 }
 
@@ -90,9 +90,9 @@ func (a *aimd) limit(r *aimdRules) uint32 {
 // hear tells of a call that ended at now while inUse were out, itself among them.
 func (a *aimd) hear(r *aimdRules, start, now int64, o Outcome, inUse uint32) {
 	switch {
-	case o == Failure, o == Slow, o == Success && r.slow > 0 && now-start > r.slow:
+	case o == OutcomeFailure, o == OutcomeSlow, o == OutcomeSuccess && r.slow > 0 && now-start > r.slow:
 		a.lower(r, start, now)
-	case o == Success && a.lowered > 0 && start > a.cut && 2*uint64(inUse) >= uint64(a.limit(r)):
+	case o == OutcomeSuccess && a.lowered > 0 && start > a.cut && 2*uint64(inUse) >= uint64(a.limit(r)):
 		if a.earned++; a.earned >= a.limit(r) {
 			a.set(r, a.limit(r)+r.increase)
 		}

@@ -20,9 +20,9 @@ func TestAdaptiveLimit(t *testing.T) {
 	if got := l.Limit(); got != 10 {
 		t.Errorf("starts at %d", got)
 	}
-	l.Done(t0, at(time.Second), Failure, 10)
+	l.Done(t0, at(time.Second), OutcomeFailure, 10)
 	for range 9 { // the rest of the round began before the limit was lowered
-		l.Done(t0, at(time.Second), Failure, 9)
+		l.Done(t0, at(time.Second), OutcomeFailure, 9)
 	}
 	if got := l.Limit(); got != 9 {
 		t.Errorf("%d after one bad round, want 9", got)
@@ -32,10 +32,10 @@ func TestAdaptiveLimit(t *testing.T) {
 		if got := l.Limit(); got != 9 {
 			t.Fatalf("%d after %d successes, want 9 of them to raise it", got, i)
 		}
-		l.Done(now, now, Success, 4)     // less than half of it is used
-		l.Done(t0, now, Success, 9)      // of an earlier round
-		l.Done(now, now, Ignored, 9)     // says nothing
-		l.Done(now, now, Success, 5+i%4) // counts
+		l.Done(now, now, OutcomeSuccess, 4)     // less than half of it is used
+		l.Done(t0, now, OutcomeSuccess, 9)      // of an earlier round
+		l.Done(now, now, OutcomeIgnored, 9)     // says nothing
+		l.Done(now, now, OutcomeSuccess, 5+i%4) // counts
 	}
 	if got := l.Limit(); got != 10 {
 		t.Errorf("%d after nine successes, want 10", got)
@@ -44,11 +44,11 @@ func TestAdaptiveLimit(t *testing.T) {
 	l = newLimit(AdaptiveConfig{Min: 3, Decrease: 0.5, SlowAfter: time.Second}, 10)
 	for i, want := range []int{5, 3, 3} {
 		start := at(time.Duration(i) * time.Minute)
-		if got := l.Done(start, start.Add(1001*time.Millisecond), Success, 10); got != want {
+		if got := l.Done(start, start.Add(1001*time.Millisecond), OutcomeSuccess, 10); got != want {
 			t.Errorf("%d after %d slow rounds, want %d", got, i+1, want)
 		}
 	}
-	if got := l.Done(at(time.Hour), at(time.Hour+time.Second), Success, 10); got != 3 {
+	if got := l.Done(at(time.Hour), at(time.Hour+time.Second), OutcomeSuccess, 10); got != 3 {
 		t.Errorf("%d: a call that took exactly as long as allowed", got)
 	}
 	for _, bad := range []AdaptiveConfig{{}, {Min: 1, Increase: -1}, {Min: 1, Decrease: 1}, {Min: 1, Decrease: math.NaN()}} {
@@ -72,12 +72,12 @@ func TestAdaptiveLimitStaysWithinItsBounds(t *testing.T) {
 		now, before := t0, highest
 		for range rapid.IntRange(1, 200).Draw(t, "calls") {
 			start := now.Add(time.Duration(rapid.IntRange(-3, 0).Draw(t, "ago")) * time.Second)
-			o := rapid.SampledFrom([]Outcome{Success, Success, Success, Failure, Slow, Ignored}).Draw(t, "outcome")
+			o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeSuccess, OutcomeFailure, OutcomeSlow, OutcomeIgnored}).Draw(t, "outcome")
 			got := l.Done(start, now, o, rapid.IntRange(0, 2*highest).Draw(t, "in use"))
 			switch {
 			case got < min(cfg.Min, highest) || got > highest:
 				t.Fatalf("limit %d", got)
-			case got > before && o != Success, got < before && (o == Success || o == Ignored):
+			case got > before && o != OutcomeSuccess, got < before && (o == OutcomeSuccess || o == OutcomeIgnored):
 				t.Fatalf("%d -> %d after %v", before, got, o)
 			case got > before+cfg.Increase:
 				t.Fatalf("%d -> %d", before, got)
@@ -96,9 +96,9 @@ func rounds(t *testing.T, r *Destinations, from, n, capacity int) (low, high int
 	for i := range n {
 		now := at(time.Duration(from+i) * time.Second)
 		for j, p := range admits(r, "a", now) {
-			o := Success
+			o := OutcomeSuccess
 			if j >= capacity {
-				o = Failure
+				o = OutcomeFailure
 			}
 			p.Done(now.Add(900*time.Millisecond), o)
 		}
@@ -146,7 +146,7 @@ func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 	}
 	for i := range out { // all four are answered 429
 		r.Gate("a", at(time.Second+time.Duration(i)*time.Millisecond), at(10*time.Second))
-		out[i].Done(at(time.Second), Ignored)
+		out[i].Done(at(time.Second), OutcomeIgnored)
 	}
 	if s, _ := r.Lookup("a", at(time.Second)); s.Limit != 5 || s.Concurrency != 10 {
 		t.Errorf("limit %d of %d, want 5 of 10", s.Limit, s.Concurrency)
@@ -162,7 +162,7 @@ func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, p := range list {
-		p.Done(now, Success)
+		p.Done(now, OutcomeSuccess)
 	}
 	if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Adaptive: AdaptiveConfig{Min: 1}}}); err == nil {
 		t.Error("an adaptive limit with nothing to lower was taken")

@@ -21,12 +21,12 @@ func newBudgetRules(c BudgetConfig) budgetRules {
 	r := budgetRules{form: c.Form, width: int64(c.Window) / spans}
 	thousandths := int32(math.Round(c.Ratio * milli))
 	switch c.Form {
-	case BudgetFinagle:
+	case BudgetFormFinagle:
 		r.deposit, r.cost = thousandths, [2]int32{milli, milli}
 		r.reserve = int64(math.Round(c.Floor * c.Window.Seconds() * milli))
-	case BudgetGRPC:
+	case BudgetFormGRPC:
 		r.deposit, r.tokens, r.cost = thousandths, int32(c.Tokens)*milli, [2]int32{milli, milli}
-	case BudgetAWS:
+	case BudgetFormAWS:
 		r.deposit, r.tokens = int32(c.Refund), int32(c.Tokens)
 		r.cost = [2]int32{int32(c.Cost), int32(c.ThrottleCost)}
 	}
@@ -62,7 +62,7 @@ func (a *allowance) advance(n uint32) {
 
 // balance is what can be spent as of now.
 func (a *allowance) balance(r *budgetRules, now int64) int64 {
-	if r.form != BudgetFinagle {
+	if r.form != BudgetFormFinagle {
 		return int64(max(r.tokens-a.cells[0], 0))
 	}
 	a.advance(slot(now, r.width))
@@ -75,9 +75,9 @@ func (a *allowance) balance(r *budgetRules, now int64) int64 {
 
 func (a *allowance) allows(r *budgetRules, now int64, throttled bool) bool {
 	switch r.form {
-	case BudgetNone:
+	case BudgetFormNone:
 		return true
-	case BudgetGRPC:
+	case BudgetFormGRPC:
 		return a.balance(r, now) > int64(r.tokens)/2
 	}
 	return a.balance(r, now) >= int64(r.cost[index(throttled)])
@@ -86,9 +86,9 @@ func (a *allowance) allows(r *budgetRules, now int64, throttled bool) bool {
 // spend takes the cost of a retry that allows said yes to. With gRPC only failures cost.
 func (a *allowance) spend(r *budgetRules, throttled bool) {
 	switch r.form {
-	case BudgetFinagle:
+	case BudgetFormFinagle:
 		a.earn(-r.cost[0])
-	case BudgetAWS:
+	case BudgetFormAWS:
 		a.cells[0] = min(a.cells[0]+r.cost[index(throttled)], r.tokens)
 	}
 }
@@ -96,26 +96,26 @@ func (a *allowance) spend(r *budgetRules, throttled bool) {
 // unspend gives back what a retry cost that was not made.
 func (a *allowance) unspend(r *budgetRules, now int64, throttled bool) {
 	switch r.form {
-	case BudgetFinagle:
+	case BudgetFormFinagle:
 		a.advance(slot(now, r.width))
 		a.earn(r.cost[0])
-	case BudgetAWS:
+	case BudgetFormAWS:
 		a.cells[0] = max(a.cells[0]-r.cost[index(throttled)], 0)
 	}
 }
 
 // record tells how a call ended whose last try cost spent; 0 for a first try.
 func (a *allowance) record(r *budgetRules, now int64, o Outcome, spent int32) {
-	success := o == Success || o == Slow
+	success := o == OutcomeSuccess || o == OutcomeSlow
 	switch {
-	case r.form == BudgetFinagle && success:
+	case r.form == BudgetFormFinagle && success:
 		a.advance(slot(now, r.width))
 		a.earn(r.deposit)
-	case r.form == BudgetGRPC && o == Failure:
+	case r.form == BudgetFormGRPC && o == OutcomeFailure:
 		a.cells[0] = min(a.cells[0]+r.cost[0], r.tokens)
-	case r.form == BudgetGRPC && success:
+	case r.form == BudgetFormGRPC && success:
 		a.cells[0] = max(a.cells[0]-r.deposit, 0)
-	case r.form == BudgetAWS && success:
+	case r.form == BudgetFormAWS && success:
 		a.cells[0] = max(a.cells[0]-cmp.Or(spent, r.deposit), 0)
 	}
 }
@@ -129,9 +129,9 @@ func (a *allowance) earn(n int32) {
 // left is how many transient retries would be allowed now.
 func (a *allowance) left(r *budgetRules, now int64) int {
 	switch r.form {
-	case BudgetNone:
+	case BudgetFormNone:
 		return math.MaxInt32
-	case BudgetGRPC:
+	case BudgetFormGRPC:
 		// Retries themselves cost nothing: what counts is how many failures it takes to stop them.
 		return int((max(a.balance(r, now)-int64(r.tokens)/2, 0) + milli - 1) / milli)
 	}

@@ -20,7 +20,7 @@ func BenchmarkBreakerAdmitRecord(b *testing.B) {
 			now = now.Add(100 * time.Microsecond)
 		}
 		p, _ := br.Admit(now)
-		p.Done(now, Success)
+		p.Done(now, OutcomeSuccess)
 	}
 }
 
@@ -57,7 +57,7 @@ func BenchmarkDestinationsAdmitRecord(b *testing.B) {
 			now = now.Add(100 * time.Microsecond)
 		}
 		p, _ := r.Admit(names[i%len(names)], now, false)
-		p.Done(now, Success)
+		p.Done(now, OutcomeSuccess)
 	}
 }
 
@@ -70,7 +70,7 @@ func BenchmarkDestinationsParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			p, _ := r.Admit("sendgrid", now, false)
-			p.Done(now, Success)
+			p.Done(now, OutcomeSuccess)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func BenchmarkBytesPerDestination(b *testing.B) {
 						b.Fatal(v)
 					}
 					if used {
-						p.Done(now, Success)
+						p.Done(now, OutcomeSuccess)
 					} else {
 						p.Cancel(now)
 					}

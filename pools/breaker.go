@@ -24,7 +24,7 @@ func newBreaker(cfg BreakerConfig, onTransition func(Transition), random func() 
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("breaker: %w", err)
 	}
-	s := &settings{breaker: cfg, width: cfg.width(), budget: budgetRules{form: BudgetNone}, rand: random}
+	s := &settings{breaker: cfg, width: cfg.width(), budget: budgetRules{form: BudgetFormNone}, rand: random}
 	return &Breaker{
 		g: guard{hooks: &hooks{fn: onTransition}},
 		d: destination{s: s, tat: never},

@@ -17,7 +17,7 @@ type BreakerConfig struct {
 	// slow calls never open it and that a slow probe counts as a success.
 	SlowPercent int
 	// SlowAfter is the duration above which a success counts as slow. Zero or negative means that only the
-	// outcome [Slow] does.
+	// outcome [OutcomeSlow] does.
 	SlowAfter time.Duration
 	// Window is how far back completed calls count. It has ten buckets. Zero means 30 s. At least 1 s.
 	Window time.Duration

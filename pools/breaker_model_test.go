@@ -95,8 +95,8 @@ func (m *modelBreaker) done(id int, now time.Time, o Outcome) {
 	if p.gen != m.gen {
 		return
 	}
-	if o == Success && m.cfg.SlowAfter > 0 && now.Sub(p.start) > m.cfg.SlowAfter {
-		o = Slow
+	if o == OutcomeSuccess && m.cfg.SlowAfter > 0 && now.Sub(p.start) > m.cfg.SlowAfter {
+		o = OutcomeSlow
 	}
 	if p.probe {
 		if now.Sub(p.start) >= m.cfg.ProbeLease {
@@ -106,7 +106,7 @@ func (m *modelBreaker) done(id int, now time.Time, o Outcome) {
 		m.probed(o, now)
 		return
 	}
-	if m.state == StateClosed && o != Ignored {
+	if m.state == StateClosed && o != OutcomeIgnored {
 		m.events = append(m.events, modelEvent{m.bucket(now), o})
 		m.evaluate(now)
 	}
@@ -114,9 +114,9 @@ func (m *modelBreaker) done(id int, now time.Time, o Outcome) {
 
 func (m *modelBreaker) probed(o Outcome, now time.Time) {
 	switch o {
-	case Success:
+	case OutcomeSuccess:
 		m.good++
-	case Failure, Slow:
+	case OutcomeFailure, OutcomeSlow:
 		m.bad++
 	}
 	switch {
@@ -133,10 +133,10 @@ func (m *modelBreaker) evaluate(now time.Time) {
 	for _, e := range m.events {
 		if e.bucket > m.bucket(now)-10 {
 			calls++
-			if e.o == Failure {
+			if e.o == OutcomeFailure {
 				failures++
 			}
-			if e.o == Slow {
+			if e.o == OutcomeSlow {
 				slow++
 			}
 		}
@@ -202,7 +202,7 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 			"done": func(t *rapid.T) { // permits stay in the map, so that some are completed twice
 				if list := ids(); len(list) > 0 {
 					id := rapid.SampledFrom(list).Draw(t, "permit")
-					o := rapid.SampledFrom([]Outcome{Success, Success, Failure, Failure, Slow, Ignored}).Draw(t, "outcome")
+					o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeFailure, OutcomeFailure, OutcomeSlow, OutcomeIgnored}).Draw(t, "outcome")
 					permits[id].Done(now, o)
 					m.done(id, now, o)
 				}

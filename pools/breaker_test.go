@@ -82,7 +82,7 @@ func times(n int, o Outcome) []Outcome {
 func opened(t *testing.T, cfg BreakerConfig) *rig {
 	t.Helper()
 	r := newRig(t, cfg)
-	r.calls(t0, times(r.d.s.breaker.MinimumCalls, Failure)...)
+	r.calls(t0, times(r.d.s.breaker.MinimumCalls, OutcomeFailure)...)
 	r.state(StateOpen)
 	return r
 }
@@ -90,15 +90,15 @@ func opened(t *testing.T, cfg BreakerConfig) *rig {
 func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
 	r := newRig(t, BreakerConfig{MinimumCalls: 2})
 	p := r.admit(t0)
-	p.Done(t0, Failure)
-	p.Done(t0, Failure)
+	p.Done(t0, OutcomeFailure)
+	p.Done(t0, OutcomeFailure)
 	p.Cancel(t0)
 	r.state(StateClosed)
 	if s := r.Snapshot(t0); s.Failures != 1 || s.InUse != 0 {
 		t.Errorf("after a double completion: %+v", s)
 	}
 	var zero Permit
-	zero.Done(t0, Failure)
+	zero.Done(t0, OutcomeFailure)
 	zero.Cancel(t0)
 	if v := zero.Retry(t0, false); !v.OK() {
 		t.Errorf("zero permit: %+v", v)
@@ -110,7 +110,7 @@ func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
 	p := r.admit(t0)
 	var wg sync.WaitGroup
 	for range 8 {
-		wg.Go(func() { p.Done(t0, Success) })
+		wg.Go(func() { p.Done(t0, OutcomeSuccess) })
 	}
 	wg.Wait()
 	if s := r.Snapshot(t0); s.Calls != 1 || s.InUse != 0 {
@@ -120,7 +120,7 @@ func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
 
 func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 	r := newRig(t, BreakerConfig{MinimumCalls: 5})
-	r.calls(t0, times(100, Ignored)...)
+	r.calls(t0, times(100, OutcomeIgnored)...)
 	if s := r.Snapshot(t0); s.Calls != 0 {
 		t.Errorf("ignored calls were counted: %+v", s)
 	}
@@ -130,7 +130,7 @@ func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 	for range 10 { // each gives its slot back and neither closes nor opens
 		p := r.admit(now)
 		r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
-		p.Done(now, Ignored)
+		p.Done(now, OutcomeIgnored)
 		r.state(StateHalfOpen)
 	}
 }
@@ -141,20 +141,20 @@ func TestBreaker1SlowCalls(t *testing.T) {
 	for _, took := range []time.Duration{time.Second, time.Second, time.Second + 1, time.Second + 1} {
 		r.state(StateClosed)
 		p := r.admit(t0)
-		p.Done(t0.Add(took), Success)
+		p.Done(t0.Add(took), OutcomeSuccess)
 	}
 	r.state(StateOpen)
-	want := []Transition{{From: StateClosed, To: StateOpen, Reason: TransitionSlowRate, At: t0.Add(time.Second + 1)}}
+	want := []Transition{{From: StateClosed, To: StateOpen, Reason: TransitionReasonSlowRate, At: t0.Add(time.Second + 1)}}
 	if diff := cmp.Diff(want, r.trail); diff != "" {
 		t.Error(diff)
 	}
 
 	r = newRig(t, cfg)
-	r.calls(t0, times(50, Failure)...) // never opens for failures
+	r.calls(t0, times(50, OutcomeFailure)...) // never opens for failures
 	r.state(StateClosed)
 	cfg.SlowPercent, cfg.FailurePercent = -1, 50
 	r = newRig(t, cfg)
-	r.calls(t0, times(50, Slow)...)
+	r.calls(t0, times(50, OutcomeSlow)...)
 	r.state(StateClosed)
 }
 
@@ -164,27 +164,27 @@ func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
 	for range 5 {
 		late = append(late, r.admit(t0))
 	}
-	r.calls(t0, Failure, Failure)
+	r.calls(t0, OutcomeFailure, OutcomeFailure)
 	r.state(StateOpen)
-	late[0].Done(at(time.Second), Success)
+	late[0].Done(at(time.Second), OutcomeSuccess)
 	r.state(StateOpen)
 
 	now := at(30 * time.Second)
 	probe := r.admit(now)
-	late[1].Done(now, Failure) // of the closed state: must not fail the probing
-	late[2].Done(now, Success) // nor pass it
+	late[1].Done(now, OutcomeFailure) // of the closed state: must not fail the probing
+	late[2].Done(now, OutcomeSuccess) // nor pass it
 	r.state(StateHalfOpen)
-	probe.Done(now, Success)
+	probe.Done(now, OutcomeSuccess)
 	r.state(StateClosed)
 
-	late[3].Done(now, Failure)
+	late[3].Done(now, OutcomeFailure)
 	if s := r.Snapshot(now); s.Calls != 0 {
 		t.Errorf("late result was counted: %+v", s)
 	}
 	p := r.admit(now)
 	r.Reset(now)
-	p.Done(now, Failure)
-	late[4].Done(now, Failure)
+	p.Done(now, OutcomeFailure)
+	late[4].Done(now, OutcomeFailure)
 	if s := r.Snapshot(now); s.Calls != 0 || s.InUse != 0 {
 		t.Errorf("result from before the reset was counted: %+v", s)
 	}
@@ -198,10 +198,10 @@ func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
 	second := r.admit(at(40 * time.Second)) // in the place of the lost one
 	r.refused(at(40*time.Second), Verdict{ReasonBreakerOpen, time.Second})
 
-	lost.Done(at(40*time.Second), Failure) // too late to have a say
+	lost.Done(at(40*time.Second), OutcomeFailure) // too late to have a say
 	r.state(StateHalfOpen)
-	kept.Done(at(40*time.Second), Success)
-	second.Done(at(41*time.Second), Success)
+	kept.Done(at(40*time.Second), OutcomeSuccess)
+	second.Done(at(41*time.Second), OutcomeSuccess)
 	r.state(StateClosed)
 	if n := r.Snapshot(at(41 * time.Second)).InUse; n != 0 {
 		t.Errorf("%d permits out", n)
@@ -209,12 +209,12 @@ func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
 }
 
 func TestBreaker3LateProbeHasNoSayThoughNobodyTookItsSlot(t *testing.T) {
-	for _, o := range []Outcome{Success, Failure} {
+	for _, o := range []Outcome{OutcomeSuccess, OutcomeFailure} {
 		r := opened(t, BreakerConfig{Probes: 1, ProbeLease: 10 * time.Second})
 		late := r.admit(at(30 * time.Second))
 		late.Done(at(40*time.Second), o)
 		r.state(StateHalfOpen)
-		r.calls(at(40*time.Second), Success)
+		r.calls(at(40*time.Second), OutcomeSuccess)
 		r.state(StateClosed)
 	}
 }
@@ -229,8 +229,8 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 	}{
 		{name: "9,999 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed},
 		{name: "10,000 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen},
-		{name: "slow 9,999", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed, badOutcome: Slow},
-		{name: "slow 10,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: Slow},
+		{name: "slow 9,999", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed, badOutcome: OutcomeSlow},
+		{name: "slow 10,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: OutcomeSlow},
 		{name: "beyond 16 bits, below", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_001, bad: 69_999, want: StateClosed},
 		{name: "beyond 16 bits, at", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
 		{name: "one short of the minimum", cfg: BreakerConfig{}, bad: 19, want: StateClosed},
@@ -240,11 +240,11 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, tt.cfg)
-			if tt.badOutcome == Ignored {
-				tt.badOutcome = Failure
+			if tt.badOutcome == OutcomeIgnored {
+				tt.badOutcome = OutcomeFailure
 			}
 			// Failures first, so that the last call, a success where there is one, completes the minimum.
-			r.calls(t0, append(times(tt.bad, tt.badOutcome), times(tt.good, Success)...)...)
+			r.calls(t0, append(times(tt.bad, tt.badOutcome), times(tt.good, OutcomeSuccess)...)...)
 			r.state(tt.want)
 		})
 	}
@@ -253,23 +253,23 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 func TestBreaker4CountsByCompletionTime(t *testing.T) {
 	r := newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
 	old := r.admit(t0)
-	r.calls(at(59*time.Second), Failure)
-	old.Done(at(60*time.Second), Failure) // started a minute ago, completed now
+	r.calls(at(59*time.Second), OutcomeFailure)
+	old.Done(at(60*time.Second), OutcomeFailure) // started a minute ago, completed now
 	r.state(StateOpen)
 
 	r = newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
-	r.calls(t0, Failure)
-	r.calls(at(10*time.Second), Failure) // the first has left the window
+	r.calls(t0, OutcomeFailure)
+	r.calls(at(10*time.Second), OutcomeFailure) // the first has left the window
 	r.state(StateClosed)
-	r.calls(at(11*time.Second), Failure)
+	r.calls(at(11*time.Second), OutcomeFailure)
 	r.state(StateOpen)
 }
 
 func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
 	r := newRig(t, BreakerConfig{MinimumCalls: 3})
-	r.calls(at(time.Minute), Failure)
-	r.calls(t0, Failure)
-	r.calls(at(-time.Hour), Failure)
+	r.calls(at(time.Minute), OutcomeFailure)
+	r.calls(t0, OutcomeFailure)
+	r.calls(at(-time.Hour), OutcomeFailure)
 	r.state(StateOpen)
 }
 
@@ -299,13 +299,13 @@ func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
 	}
 	for i, p := range probes[:4] {
 		r.state(StateHalfOpen)
-		p.Done(now, Success)
+		p.Done(now, OutcomeSuccess)
 		if i < 3 { // a slot that was used is not handed out again
 			r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
 		}
 	}
 	r.state(StateClosed)
-	probes[4].Done(now, Failure) // of the older generation
+	probes[4].Done(now, OutcomeFailure) // of the older generation
 	r.state(StateClosed)
 }
 
@@ -315,13 +315,13 @@ func TestBreaker5KOfN(t *testing.T) {
 		outcomes []Outcome
 		want     State
 	}{
-		{"four successes close", []Outcome{Success, Success, Success, Success}, StateClosed},
-		{"one failure is forgiven", []Outcome{Success, Failure, Success, Success, Success}, StateClosed},
-		{"a slow one too", []Outcome{Slow, Success, Success, Success, Success}, StateClosed},
-		{"two failures open", []Outcome{Success, Success, Success, Failure, Failure}, StateOpen},
-		{"failure and slow open", []Outcome{Failure, Slow}, StateOpen},
-		{"ignored are made up for", []Outcome{Ignored, Success, Ignored, Success, Success, Ignored, Success}, StateClosed},
-		{"three are not enough", []Outcome{Success, Success, Success}, StateHalfOpen},
+		{"four successes close", []Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeSuccess, OutcomeSuccess}, StateClosed},
+		{"one failure is forgiven", []Outcome{OutcomeSuccess, OutcomeFailure, OutcomeSuccess, OutcomeSuccess, OutcomeSuccess}, StateClosed},
+		{"a slow one too", []Outcome{OutcomeSlow, OutcomeSuccess, OutcomeSuccess, OutcomeSuccess, OutcomeSuccess}, StateClosed},
+		{"two failures open", []Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeSuccess, OutcomeFailure, OutcomeFailure}, StateOpen},
+		{"failure and slow open", []Outcome{OutcomeFailure, OutcomeSlow}, StateOpen},
+		{"ignored are made up for", []Outcome{OutcomeIgnored, OutcomeSuccess, OutcomeIgnored, OutcomeSuccess, OutcomeSuccess, OutcomeIgnored, OutcomeSuccess}, StateClosed},
+		{"three are not enough", []Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeSuccess}, StateHalfOpen},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := opened(t, BreakerConfig{})
@@ -365,12 +365,12 @@ func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 			t.Errorf("NextTry = %v", got)
 		}
 		now = now.Add(open)
-		r.calls(now, Failure)
+		r.calls(now, OutcomeFailure)
 	}
 	now = now.Add(3 * time.Second)
-	r.calls(now, Success)
+	r.calls(now, OutcomeSuccess)
 	r.state(StateClosed)
-	r.calls(now, times(20, Failure)...)
+	r.calls(now, times(20, OutcomeFailure)...)
 	r.refused(now, Verdict{ReasonBreakerOpen, time.Second}) // a good round starts it over
 }
 
@@ -384,7 +384,7 @@ func TestBreaker6FarFuture(t *testing.T) {
 func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 	r := opened(t, BreakerConfig{Probes: 1, Ramp: 100 * time.Second})
 	closed := at(30 * time.Second)
-	r.calls(closed, Success)
+	r.calls(closed, OutcomeSuccess)
 	for _, tt := range []struct {
 		after time.Duration
 		want  int
@@ -394,7 +394,7 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 			p, v := r.Admit(now)
 			if v.OK() {
 				admitted++
-				p.Done(now, Success)
+				p.Done(now, OutcomeSuccess)
 			} else if v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
 				t.Fatalf("%+v", v)
 			}
@@ -408,12 +408,12 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
 	cfg := BreakerConfig{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
 	r := opened(t, cfg)
-	r.calls(at(30*time.Second), Success, Failure)
+	r.calls(at(30*time.Second), OutcomeSuccess, OutcomeFailure)
 	r.refused(at(30*time.Second), Verdict{ReasonBreakerOpen, time.Minute})
 
 	r = opened(t, cfg)
-	r.calls(at(30*time.Second), Success)
-	r.calls(at(130*time.Second), Failure) // the ramp was over
+	r.calls(at(30*time.Second), OutcomeSuccess)
+	r.calls(at(130*time.Second), OutcomeFailure) // the ramp was over
 	r.refused(at(130*time.Second), Verdict{ReasonBreakerOpen, 30 * time.Second})
 }
 
@@ -422,12 +422,12 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 	var b *Breaker
 	b, err := newBreaker(BreakerConfig{MinimumCalls: 1}, func(tr Transition) {
 		trail = append(trail, tr.Reason)
-		if tr.Reason == TransitionFailureRate {
+		if tr.Reason == TransitionReasonFailureRate {
 			b.Force(t0, OverrideClosed) // calls back: its own transition comes after this one
 			b.Reset(t0)
 			trail = append(trail, "end of hook")
 		}
-		if tr.Reason == TransitionForcedClosed {
+		if tr.Reason == TransitionReasonForcedClosed {
 			panic("hook")
 		}
 	}, half)
@@ -435,8 +435,8 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, _ := b.Admit(t0)
-	p.Done(t0, Failure)
-	want := []TransitionReason{TransitionFailureRate, "end of hook", TransitionForcedClosed, TransitionReset}
+	p.Done(t0, OutcomeFailure)
+	want := []TransitionReason{TransitionReasonFailureRate, "end of hook", TransitionReasonForcedClosed, TransitionReasonReset}
 	if diff := cmp.Diff(want, trail); diff != "" {
 		t.Error(diff)
 	}
@@ -449,7 +449,7 @@ func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
 	r := opened(t, BreakerConfig{Probes: 1})
 	now := at(time.Second)
 	r.Force(now, OverrideClosed)
-	r.calls(now, times(50, Failure)...) // admitted, and of no account while open
+	r.calls(now, times(50, OutcomeFailure)...) // admitted, and of no account while open
 	r.state(StateOpen)
 	r.Force(now, OverrideNone)
 	r.refused(now, Verdict{ReasonBreakerOpen, 29 * time.Second})
@@ -461,7 +461,7 @@ func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
 	r.state(StateClosed)
 	r.refused(at(time.Hour), Verdict{ReasonForcedOpen, 30 * time.Second}) // reset does not lift it
 	r.Force(at(time.Hour), OverrideNone)
-	r.calls(at(time.Hour), Success)
+	r.calls(at(time.Hour), OutcomeSuccess)
 	r.state(StateClosed)
 }
 
@@ -470,7 +470,7 @@ func TestBreaker9EvictableOnlyWhenNothingIsForgotten(t *testing.T) {
 	evictable := func(r *rig, after time.Duration) bool { return r.d.evictable(stamp(at(after)), idle) }
 
 	r := newRig(t, BreakerConfig{Window: 10 * time.Minute})
-	r.calls(t0, Failure)
+	r.calls(t0, OutcomeFailure)
 	if evictable(r, 10*time.Minute) {
 		t.Error("within the window")
 	}
@@ -481,7 +481,7 @@ func TestBreaker9EvictableOnlyWhenNothingIsForgotten(t *testing.T) {
 	if evictable(r, time.Hour) {
 		t.Error("a permit is out")
 	}
-	p.Done(t0, Success)
+	p.Done(t0, OutcomeSuccess)
 	r.Force(t0, OverrideClosed)
 	if evictable(r, time.Hour) {
 		t.Error("overridden")

@@ -12,20 +12,20 @@ type BudgetForm string
 
 // The forms.
 const (
-	// BudgetFinagle allows retries as a share of the successes in a window, plus a floor per second (Finagle's RetryBudget).
-	BudgetFinagle BudgetForm = "finagle"
-	// BudgetGRPC allows retries while more than half of the tokens are left. A failure costs one, a success brings back a
+	// BudgetFormFinagle allows retries as a share of the successes in a window, plus a floor per second (Finagle's RetryBudget).
+	BudgetFormFinagle BudgetForm = "finagle"
+	// BudgetFormGRPC allows retries while more than half of the tokens are left. A failure costs one, a success brings back a
 	// tenth (gRFC A6).
-	BudgetGRPC BudgetForm = "grpc"
-	// BudgetAWS lets each retry spend from a quota that successes refill (AWS SDKs, standard mode of 2026).
-	BudgetAWS BudgetForm = "aws"
-	// BudgetNone allows every retry.
-	BudgetNone BudgetForm = "none"
+	BudgetFormGRPC BudgetForm = "grpc"
+	// BudgetFormAWS lets each retry spend from a quota that successes refill (AWS SDKs, standard mode of 2026).
+	BudgetFormAWS BudgetForm = "aws"
+	// BudgetFormNone allows every retry.
+	BudgetFormNone BudgetForm = "none"
 )
 
 // BudgetConfig tunes a retry budget. The zero value is 10 % of the successes in 10 s plus 3 retries per second.
 type BudgetConfig struct {
-	// Form picks the algorithm; the other fields belong to one form each. Empty means [BudgetFinagle].
+	// Form picks the algorithm; the other fields belong to one form each. Empty means [BudgetFormFinagle].
 	Form BudgetForm
 	// Ratio of retries to successes (Finagle), or what a success brings back (gRPC). Zero means 0.1. At most 1.
 	Ratio float64
@@ -45,12 +45,12 @@ type BudgetConfig struct {
 }
 
 func (c BudgetConfig) withDefaults() BudgetConfig {
-	c.Form = cmp.Or(c.Form, BudgetFinagle)
+	c.Form = cmp.Or(c.Form, BudgetFormFinagle)
 	c.Ratio = cmp.Or(c.Ratio, 0.1)
 	c.Floor = max(cmp.Or(c.Floor, 3), 0)
 	c.Window = cmp.Or(c.Window, 10*time.Second)
 	tokens := 10
-	if c.Form == BudgetAWS {
+	if c.Form == BudgetFormAWS {
 		tokens = 500
 	}
 	c.Tokens = cmp.Or(c.Tokens, tokens)
@@ -62,7 +62,7 @@ func (c BudgetConfig) withDefaults() BudgetConfig {
 
 // over fills the zero fields of c from base, unless c picks another form.
 func (c BudgetConfig) over(base BudgetConfig) BudgetConfig {
-	if c.Form != "" && c.Form != cmp.Or(base.Form, BudgetFinagle) {
+	if c.Form != "" && c.Form != cmp.Or(base.Form, BudgetFormFinagle) {
 		return c
 	}
 	return BudgetConfig{
@@ -76,9 +76,9 @@ const maxTokens = 1_000_000
 
 func (c BudgetConfig) validate() error {
 	switch c.Form {
-	case BudgetFinagle, BudgetGRPC, BudgetAWS, BudgetNone:
+	case BudgetFormFinagle, BudgetFormGRPC, BudgetFormAWS, BudgetFormNone:
 	default:
-		return fmt.Errorf("form %q: use %s, %s, %s or %s", c.Form, BudgetFinagle, BudgetGRPC, BudgetAWS, BudgetNone)
+		return fmt.Errorf("form %q: use %s, %s, %s or %s", c.Form, BudgetFormFinagle, BudgetFormGRPC, BudgetFormAWS, BudgetFormNone)
 	}
 	switch {
 	case !(c.Ratio >= 0.001 && c.Ratio <= 1):

@@ -39,9 +39,9 @@ func TestFinagleBudget(t *testing.T) {
 
 	b = budget(t, BudgetConfig{Floor: -1})
 	for range 1000 {
-		b.Record(t0, Success)
-		b.Record(t0, Failure)
-		b.Record(t0, Ignored)
+		b.Record(t0, OutcomeSuccess)
+		b.Record(t0, OutcomeFailure)
+		b.Record(t0, OutcomeIgnored)
 	}
 	if left := b.Left(t0); left != 100 {
 		t.Errorf("%d left after 1,000 successes, want a tenth", left)
@@ -59,32 +59,32 @@ func TestFinagleBudget(t *testing.T) {
 }
 
 func TestGRPCBudget(t *testing.T) {
-	b := budget(t, BudgetConfig{Form: BudgetGRPC})
+	b := budget(t, BudgetConfig{Form: BudgetFormGRPC})
 	for i := range 5 { // 10 tokens: allowed while more than 5 are left
 		if !b.Retry(t0, false) || b.Left(t0) != 5-i {
 			t.Fatalf("refused after %d failures, %d left", i, b.Left(t0))
 		}
-		b.Record(t0, Failure)
+		b.Record(t0, OutcomeFailure)
 	}
 	if b.Retry(t0, false) || b.Allows(t0, false) {
 		t.Error("allowed with half of the tokens")
 	}
-	b.Record(t0, Ignored)
+	b.Record(t0, OutcomeIgnored)
 	if b.Allows(t0, false) {
 		t.Error("an ignored outcome earned something")
 	}
-	b.Record(t0, Success) // a tenth of a token over the half
+	b.Record(t0, OutcomeSuccess) // a tenth of a token over the half
 	if !b.Allows(t0, false) {
 		t.Error("refused above the half")
 	}
 	for range 1000 {
-		b.Record(t0, Failure)
+		b.Record(t0, OutcomeFailure)
 	}
 	for i := range 51 { // never below zero: 51 successes lead over the half again
 		if b.Allows(t0, false) {
 			t.Fatalf("allowed after %d successes", i)
 		}
-		b.Record(t0, Success)
+		b.Record(t0, OutcomeSuccess)
 	}
 	if !b.Allows(t0, false) {
 		t.Error("refused after 51 successes")
@@ -92,7 +92,7 @@ func TestGRPCBudget(t *testing.T) {
 }
 
 func TestAWSBudget(t *testing.T) {
-	b := budget(t, BudgetConfig{Form: BudgetAWS})
+	b := budget(t, BudgetConfig{Form: BudgetFormAWS})
 	if n := retries(b, t0, false); n != 35 { // 500 / 14
 		t.Errorf("%d transient retries", n)
 	}
@@ -100,18 +100,18 @@ func TestAWSBudget(t *testing.T) {
 		t.Errorf("%d throttling retries", n)
 	}
 	for range 14 {
-		b.Record(at(time.Hour), Success)
+		b.Record(at(time.Hour), OutcomeSuccess)
 	}
 	if n := retries(b, at(time.Hour), false); n != 1 {
 		t.Errorf("%d retries for 14 successes", n)
 	}
-	b.RecordRetry(t0, false, Failure)
-	b.RecordRetry(t0, true, Success) // brings back its 5
+	b.RecordRetry(t0, false, OutcomeFailure)
+	b.RecordRetry(t0, true, OutcomeSuccess) // brings back its 5
 	if n := retries(b, t0, true); n != 1 {
 		t.Errorf("%d retries for a retry that succeeded", n)
 	}
 	for range 10_000 {
-		b.Record(t0, Success)
+		b.Record(t0, OutcomeSuccess)
 	}
 	if n := retries(b, t0, true); n != 100 {
 		t.Errorf("%d throttling retries of a full quota", n)
@@ -119,7 +119,7 @@ func TestAWSBudget(t *testing.T) {
 }
 
 func TestNoBudget(t *testing.T) {
-	b := budget(t, BudgetConfig{Form: BudgetNone})
+	b := budget(t, BudgetConfig{Form: BudgetFormNone})
 	if n := retries(b, t0, false); n != 10_000 {
 		t.Errorf("refused after %d", n)
 	}
@@ -171,9 +171,9 @@ func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
 		now := t0
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{0, 0, 0, 300, 1000, 2500, 7000}).Draw(t, "ms")) * time.Millisecond)
-			o := rapid.SampledFrom([]Outcome{Success, Slow, Failure, Ignored}).Draw(t, "outcome")
+			o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeSlow, OutcomeFailure, OutcomeIgnored}).Draw(t, "outcome")
 			b.Record(now, o)
-			if o == Success || o == Slow {
+			if o == OutcomeSuccess || o == OutcomeSlow {
 				ledger = append(ledger, entry{slice(now), 250})
 			}
 			balance := int64(floor * 5 * 1000)
@@ -202,9 +202,9 @@ func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
 func TestTokenBudgetsMatchCounting(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		aws := rapid.Bool().Draw(t, "aws")
-		cfg, tokens, limit := BudgetConfig{Form: BudgetGRPC}, 100, 100 // gRPC in tenths
+		cfg, tokens, limit := BudgetConfig{Form: BudgetFormGRPC}, 100, 100 // gRPC in tenths
 		if aws {
-			cfg, tokens, limit = BudgetConfig{Form: BudgetAWS, Tokens: 40}, 40, 40
+			cfg, tokens, limit = BudgetConfig{Form: BudgetFormAWS, Tokens: 40}, 40, 40
 		}
 		b, err := NewBudget(cfg)
 		if err != nil {
@@ -213,10 +213,10 @@ func TestTokenBudgetsMatchCounting(t *testing.T) {
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0:
-				b.Record(t0, Success)
+				b.Record(t0, OutcomeSuccess)
 				tokens = min(tokens+1, limit)
 			case 1:
-				b.Record(t0, Failure)
+				b.Record(t0, OutcomeFailure)
 				if !aws {
 					tokens = max(tokens-10, 0)
 				}

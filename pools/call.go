@@ -46,10 +46,10 @@ func Call[T any](ctx context.Context, p *Policy[T], fn func(context.Context) (T,
 	if p.fallback == nil || ctx.Err() != nil {
 		return v, err
 	}
-	p.note(&p.stats.fellBack, CallFellBack)
+	p.note(&p.stats.fellBack, CallEventFellBack)
 	sub, ferr := p.fallback(ctx, err)
 	if ferr != nil {
-		p.note(&p.stats.fallbackFailed, CallFallbackFailed)
+		p.note(&p.stats.fallbackFailed, CallEventFallbackFailed)
 		return sub, fmt.Errorf("%w; fallback: %w", err, ferr)
 	}
 	return sub, nil
@@ -62,7 +62,7 @@ func (p *Policy[T]) guarded(caller context.Context, fn func(context.Context) (T,
 	if b := p.cfg.Bulkhead; b != nil {
 		if err := b.Acquire(ctx); err != nil {
 			if errors.Is(err, ErrFull) {
-				p.note(&p.stats.refused, CallRefused)
+				p.note(&p.stats.refused, CallEventRefused)
 			}
 			return v, fmt.Errorf("call to %s: %w", p.cfg.Name, err)
 		}
@@ -70,11 +70,11 @@ func (p *Policy[T]) guarded(caller context.Context, fn func(context.Context) (T,
 	}
 	permit, verdict := p.cfg.Admit(time.Now())
 	if !verdict.OK() {
-		p.note(&p.stats.refused, CallRefused)
+		p.note(&p.stats.refused, CallEventRefused)
 		return v, &RefusedError{Name: p.cfg.Name, Verdict: verdict}
 	}
 	a := &account{permit: &permit, budget: p.cfg.Budget}
-	outcome := Failure // what a panic leaves
+	outcome := OutcomeFailure // what a panic leaves
 	defer func() { a.done(time.Now(), outcome) }()
 	v, err = p.attempts(ctx, a, fn)
 	outcome = p.cfg.outcome(caller, err)
@@ -99,7 +99,7 @@ func (p *Policy[T]) attempts(ctx context.Context, a *account, fn func(context.Co
 		if !sleep(ctx, delay) {
 			return v, err
 		}
-		p.note(&p.stats.retried, CallRetried)
+		p.note(&p.stats.retried, CallEventRetried)
 	}
 }
 
@@ -119,7 +119,7 @@ func (p *Policy[T]) attempt(ctx context.Context, a *account, fn func(context.Con
 // mayRetry takes what one more try costs.
 func (p *Policy[T]) mayRetry(a *account, throttled, hedge bool) bool {
 	if !a.retry(time.Now(), throttled, hedge) {
-		p.note(&p.stats.retryRefused, CallRetryRefused)
+		p.note(&p.stats.retryRefused, CallEventRetryRefused)
 		return false
 	}
 	return true

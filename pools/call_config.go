@@ -52,20 +52,20 @@ type CallEvent string
 
 // The events.
 const (
-	// CallRefused: the bulkhead was full, or the breaker or a limit said no.
-	CallRefused CallEvent = "refused"
-	// CallRetried: another attempt was made.
-	CallRetried CallEvent = "retried"
-	// CallRetryRefused: another attempt or a hedge was due, but the budget or a limit said no.
-	CallRetryRefused CallEvent = "retry_refused"
-	// CallHedged: a second attempt was started beside a slow one.
-	CallHedged CallEvent = "hedged"
-	// CallHedgeWon: the second one answered first.
-	CallHedgeWon CallEvent = "hedge_won"
-	// CallFellBack: the fallback was asked. An alert belongs on its rate: fallbacks hide outages.
-	CallFellBack CallEvent = "fell_back"
-	// CallFallbackFailed: the fallback failed too.
-	CallFallbackFailed CallEvent = "fallback_failed"
+	// CallEventRefused: the bulkhead was full, or the breaker or a limit said no.
+	CallEventRefused CallEvent = "refused"
+	// CallEventRetried: another attempt was made.
+	CallEventRetried CallEvent = "retried"
+	// CallEventRetryRefused: another attempt or a hedge was due, but the budget or a limit said no.
+	CallEventRetryRefused CallEvent = "retry_refused"
+	// CallEventHedged: a second attempt was started beside a slow one.
+	CallEventHedged CallEvent = "hedged"
+	// CallEventHedgeWon: the second one answered first.
+	CallEventHedgeWon CallEvent = "hedge_won"
+	// CallEventFellBack: the fallback was asked. An alert belongs on its rate: fallbacks hide outages.
+	CallEventFellBack CallEvent = "fell_back"
+	// CallEventFallbackFailed: the fallback failed too.
+	CallEventFallbackFailed CallEvent = "fallback_failed"
 )
 
 // ErrRefused means that a call was not made because a breaker or limit said no. See [RefusedError] for which.
@@ -101,7 +101,7 @@ func (c CallConfig) withDefaults() CallConfig {
 		c.Throttled = func(error) bool { return false }
 	}
 	if c.Outcome == nil {
-		c.Outcome = func(error) Outcome { return Failure }
+		c.Outcome = func(error) Outcome { return OutcomeFailure }
 	}
 	return c
 }
@@ -131,9 +131,9 @@ func (c CallConfig) validate() error {
 func (c *CallConfig) outcome(ctx context.Context, err error) Outcome {
 	switch {
 	case err == nil:
-		return Success
+		return OutcomeSuccess
 	case errors.Is(ctx.Err(), context.Canceled):
-		return Ignored
+		return OutcomeIgnored
 	}
 	return c.Outcome(err)
 }

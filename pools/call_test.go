@@ -117,7 +117,7 @@ func times9(err error) []error { return []error{err, err, err, err, err, err, er
 
 func TestCallRetriesSpendTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget, err := NewBudget(BudgetConfig{Form: BudgetAWS, Tokens: 30, Cost: 14, ThrottleCost: 5})
+		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 30, Cost: 14, ThrottleCost: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestCallRetriesSpendTheBudget(t *testing.T) {
 
 func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget, err := NewBudget(BudgetConfig{Form: BudgetAWS, Tokens: 14})
+		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 14})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestCallFallsBackLast(t *testing.T) {
 	}
 	bulk.TryAcquire()
 	try(ErrFull)
-	want := []CallEvent{CallFellBack, CallFellBack, CallFallbackFailed, CallRefused, CallFellBack, CallRefused, CallFellBack}
+	want := []CallEvent{CallEventFellBack, CallEventFellBack, CallEventFallbackFailed, CallEventRefused, CallEventFellBack, CallEventRefused, CallEventFellBack}
 	if diff := cmp.Diff(want, events); diff != "" {
 		t.Error(diff)
 	}
@@ -262,7 +262,7 @@ func TestCallConfigIsChecked(t *testing.T) {
 // TestCallGRPCBudgetSeesEachAttempt: in gRFC A6 every failed attempt costs a token, before it is asked whether there may be another.
 func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		form := BudgetConfig{Form: BudgetGRPC}
+		form := BudgetConfig{Form: BudgetFormGRPC}
 		own, err := NewBudget(form)
 		if err != nil {
 			t.Fatal(err)
@@ -286,7 +286,7 @@ func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 // dependency on which every second attempt fails never exhausts the quota; one that is down does after 500/14 retries.
 func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		form := BudgetConfig{Form: BudgetAWS}
+		form := BudgetConfig{Form: BudgetFormAWS}
 		own, err := NewBudget(form)
 		if err != nil {
 			t.Fatal(err)
@@ -305,19 +305,19 @@ func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 		}
 		for i := range 200 { // the worker's way: each attempt has a permit of its own
 			first, _ := r.Admit("hooks", time.Now(), false)
-			first.Done(time.Now(), Failure)
+			first.Done(time.Now(), OutcomeFailure)
 			again, v := r.Admit("hooks", time.Now(), true)
 			if !v.OK() {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}
-			again.Done(time.Now(), Success)
+			again.Done(time.Now(), OutcomeSuccess)
 		}
 		for i := range 100 {
 			p, v := r.Admit("down", time.Now(), true)
 			if ok := i < 35; v.OK() != ok {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}
-			p.Done(time.Now(), Failure)
+			p.Done(time.Now(), OutcomeFailure)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func (c *circuit) admit(cfg *BreakerConfig, now int64) (probe bool, ch change) {
 		return false, change{}
 	}
 	if c.state == StateOpen {
-		ch = c.move(now, StateHalfOpen, TransitionOpenElapsed)
+		ch = c.move(now, StateHalfOpen, TransitionReasonOpenElapsed)
 	}
 	dead := now - int64(cfg.ProbeLease)
 	c.tr.probes = slices.DeleteFunc(c.tr.probes, func(start int64) bool { return start <= dead })
@@ -153,8 +153,8 @@ func (c *circuit) report(s *settings, now int64, p *Permit, o Outcome) change {
 	if p.gen != c.gen {
 		return change{}
 	}
-	if o == Success && cfg.SlowAfter > 0 && now-p.start > int64(cfg.SlowAfter) {
-		o = Slow
+	if o == OutcomeSuccess && cfg.SlowAfter > 0 && now-p.start > int64(cfg.SlowAfter) {
+		o = OutcomeSlow
 	}
 	switch c.state {
 	case StateClosed:
@@ -170,7 +170,7 @@ func (c *circuit) report(s *settings, now int64, p *Permit, o Outcome) change {
 // count records a call that completed while closed.
 func (c *circuit) count(s *settings, now int64, o Outcome) change {
 	cfg := &s.breaker
-	if o == Ignored {
+	if o == OutcomeIgnored {
 		return change{}
 	}
 	n := slot(now, s.width)
@@ -184,9 +184,9 @@ func (c *circuit) count(s *settings, now int64, o Outcome) change {
 	}
 	switch {
 	case t.reaches(t.failures, cfg.FailurePercent):
-		return c.trip(s, now, TransitionFailureRate)
+		return c.trip(s, now, TransitionReasonFailureRate)
 	case t.reaches(t.slow, cfg.SlowPercent):
-		return c.trip(s, now, TransitionSlowRate)
+		return c.trip(s, now, TransitionReasonSlowRate)
 	}
 	return change{}
 }
@@ -200,21 +200,21 @@ func (c *circuit) probed(s *settings, now, start int64, o Outcome) change {
 	}
 	t.probes = slices.Delete(t.probes, i, i+1)
 	switch {
-	case o == Ignored:
+	case o == OutcomeIgnored:
 		return change{}
-	case o == Failure, o == Slow && cfg.SlowPercent > 0:
+	case o == OutcomeFailure, o == OutcomeSlow && cfg.SlowPercent > 0:
 		t.bad++
 	default:
 		t.good++
 	}
 	switch {
 	case int(t.good) >= cfg.ProbesToClose:
-		ch := c.move(now, StateClosed, TransitionProbesSucceeded)
+		ch := c.move(now, StateClosed, TransitionReasonProbesSucceeded)
 		t.ramping = cfg.Ramp > 0
 		t.credit = rampAll // the first call after closing passes
 		return ch
 	case int(t.bad) > cfg.Probes-cfg.ProbesToClose:
-		return c.trip(s, now, TransitionProbesFailed)
+		return c.trip(s, now, TransitionReasonProbesFailed)
 	}
 	return change{}
 }
@@ -252,7 +252,7 @@ func (c *circuit) move(now int64, to State, reason TransitionReason) change {
 
 // reset closes the breaker and forgets what it counted. The override stays.
 func (c *circuit) reset(now int64) change {
-	ch := c.move(now, StateClosed, TransitionReset)
+	ch := c.move(now, StateClosed, TransitionReasonReset)
 	c.tr.opens, c.tr.gate, c.tr.line = 0, never, noLines
 	return ch
 }
@@ -263,12 +263,12 @@ func (c *circuit) force(now int64, o Override) change {
 		return change{}
 	}
 	c.override = o
-	reason := TransitionOverrideCleared
+	reason := TransitionReasonOverrideCleared
 	switch o {
 	case OverrideOpen:
-		reason = TransitionForcedOpen
+		reason = TransitionReasonForcedOpen
 	case OverrideClosed:
-		reason = TransitionForcedClosed
+		reason = TransitionReasonForcedClosed
 	}
 	c.trouble().forced = now
 	return change{from: c.state, to: c.state, reason: reason}

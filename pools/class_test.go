@@ -54,7 +54,7 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 // A destination at its rate limit has a long line of low jobs. One of the first class waits for a token, not for them, and meanwhile they give way.
 func TestLowClassesGiveWay(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: RateConfig{Rate: 10}}})
-	send(t, r, "a", t0, Success)
+	send(t, r, "a", t0, OutcomeSuccess)
 	var low, first time.Duration
 	for range 100 {
 		low = r.DeferAs(1, "a", t0, 100*time.Millisecond)
@@ -79,7 +79,7 @@ func TestLowClassesGiveWay(t *testing.T) {
 	if v := r.PeekAs(1, "a", at(4*time.Second), false); !v.OK() {
 		t.Errorf("nobody waits any more: %+v", v)
 	}
-	p.Done(now, Success)
+	p.Done(now, OutcomeSuccess)
 	if v := r.PeekAs(1, "a", now.Add(100*time.Millisecond), false); !v.OK() {
 		t.Errorf("nothing runs, and there is a token: %+v", v)
 	}

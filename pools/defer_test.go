@@ -39,14 +39,14 @@ func TestDeferDrainRate(t *testing.T) {
 		outcome Outcome
 		want    float64
 	}{
-		"unknown":                 {DestinationConfig{}, 0, 0, Success, DefaultDrainRate},
-		"measured":                {DestinationConfig{}, 1500, time.Second, Success, 50},
-		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, Success, 30},
-		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, Slow, 0.1},
-		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, Failure, 150},
-		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, Success, 150},
-		"rate limit":              {DestinationConfig{Rate: RateConfig{Rate: 4, Burst: 2000}}, 1500, time.Second, Success, 4 * rateShare},
-		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, Success, 3},
+		"unknown":                 {DestinationConfig{}, 0, 0, OutcomeSuccess, DefaultDrainRate},
+		"measured":                {DestinationConfig{}, 1500, time.Second, OutcomeSuccess, 50},
+		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, OutcomeSuccess, 30},
+		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, OutcomeSlow, 0.1},
+		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, OutcomeFailure, 150},
+		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, OutcomeSuccess, 150},
+		"rate limit":              {DestinationConfig{Rate: RateConfig{Rate: 4, Burst: 2000}}, 1500, time.Second, OutcomeSuccess, 4 * rateShare},
+		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, OutcomeSuccess, 3},
 	} {
 		r := registry(t, DestinationsConfig{Random: zero, Default: tt.cfg})
 		now := t0.Add(tt.took)
@@ -68,8 +68,8 @@ func TestDeferDrainRate(t *testing.T) {
 // What a destination did while it was well says nothing of when its breaker is open: its jobs come back at the default rate.
 func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 5}}})
-	send(t, r, "a", t0, Success)
-	send(t, r, "a", t0, times(4, Failure)...)
+	send(t, r, "a", t0, OutcomeSuccess)
+	send(t, r, "a", t0, times(4, OutcomeFailure)...)
 	first := r.Defer("a", t0, time.Minute)
 	if got := r.Defer("a", t0, time.Minute) - first; got != time.Second/DefaultDrainRate {
 		t.Errorf("apart by %v", got)
@@ -122,7 +122,7 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 // A snapshot tells about how many jobs stand in a destination's line, until they have come back.
 func TestSnapshotCountsTheLine(t *testing.T) {
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: BreakerConfig{MinimumCalls: 5}}})
-	send(t, r, "a", t0, times(5, Failure)...)
+	send(t, r, "a", t0, times(5, OutcomeFailure)...)
 	waiting := func(now time.Time) int {
 		t.Helper()
 		d, ok := r.Lookup("a", now)

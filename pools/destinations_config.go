@@ -16,9 +16,9 @@ type Toggle uint8
 
 // The toggles.
 const (
-	Inherit Toggle = iota
-	On
-	Off
+	ToggleInherit Toggle = iota
+	ToggleOn
+	ToggleOff
 )
 
 // DestinationConfig tunes what one destination may be sent.
@@ -99,7 +99,7 @@ func (c DestinationConfig) validate() error {
 		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", c.Concurrency)
 	case c.Adaptive.Min > 0 && c.Concurrency == 0:
 		return fmt.Errorf("adaptive min %d: set a concurrency, from which it can be lowered", c.Adaptive.Min)
-	case c.Lane > Off || c.Shared > Off:
+	case c.Lane > ToggleOff || c.Shared > ToggleOff:
 		return fmt.Errorf("lane %d, shared %d: use On or Off", c.Lane, c.Shared)
 	case !(c.DrainRate <= 1e6) || c.DrainRate > 0 && c.DrainRate < 1e-3:
 		return fmt.Errorf("drain rate %v: use 0.001 to 1e6 per second, or 0 to measure it", c.DrainRate)
@@ -224,9 +224,9 @@ func (t *table) resolve(c DestinationConfig) (*settings, error) {
 		breaker: c.Breaker, width: c.Breaker.width(), concurrency: uint32(c.Concurrency),
 		rate: newGCRA(c.Rate), rateLimit: c.Rate.Rate, budget: newBudgetRules(c.Budget), drain: c.DrainRate,
 		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: t.total, rand: t.random,
-		aimd: newAIMD(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: newTimeoutRules(c.Timeout), shared: c.Shared == On,
+		aimd: newAIMD(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: newTimeoutRules(c.Timeout), shared: c.Shared == ToggleOn,
 	}
-	if c.Lane != Off {
+	if c.Lane != ToggleOff {
 		s.lane = t.lane
 	}
 	return s, nil

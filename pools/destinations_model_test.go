@@ -75,7 +75,7 @@ func TestDestinationsMatchTheModel(t *testing.T) {
 			Rate: RateConfig{Rate: 1, Burst: modelTotal},
 			Default: DestinationConfig{
 				Breaker: breaker, Concurrency: modelConcurrency, Rate: RateConfig{Rate: 1, Burst: modelBurst},
-				Budget: BudgetConfig{Form: BudgetAWS, Tokens: modelTokens},
+				Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: modelTokens},
 			},
 		})
 		if err != nil {
@@ -162,14 +162,14 @@ func (w *modelWorld) done(t *rapid.T) {
 	if m == nil {
 		return
 	}
-	o := rapid.SampledFrom([]Outcome{Success, Success, Failure, Failure, Slow, Ignored}).Draw(t, "outcome")
+	o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeFailure, OutcomeFailure, OutcomeSlow, OutcomeIgnored}).Draw(t, "outcome")
 	w.permits[id].Done(w.now, o)
 	taken, out := m.out[id]
 	if !out {
 		return
 	}
 	delete(m.out, id)
-	if o == Success || o == Slow {
+	if o == OutcomeSuccess || o == OutcomeSlow {
 		refund := 1
 		if taken.retry {
 			refund = 14
@@ -195,7 +195,7 @@ func (w *modelWorld) cancel(t *rapid.T) {
 	if taken.retry {
 		m.tokens = min(m.tokens+14, modelTokens)
 	}
-	m.breaker.done(id, w.now, Ignored)
+	m.breaker.done(id, w.now, OutcomeIgnored)
 }
 
 func (w *modelWorld) gate(t *rapid.T) {

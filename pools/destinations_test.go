@@ -36,15 +36,15 @@ func wantVerdict(t testing.TB, r *Destinations, name string, now time.Time, retr
 // TestClientErrorsDoNotMoveTheBreaker : client errors and cancellations move nothing.
 func TestClientErrorsDoNotMoveTheBreaker(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
-	send(t, r, "a", t0, times(20, Ignored)...) // 400 x 20
-	send(t, r, "a", t0, Success)
+	send(t, r, "a", t0, times(20, OutcomeIgnored)...) // 400 x 20
+	send(t, r, "a", t0, OutcomeSuccess)
 	for i := range 5 { // 500, 404, 500, 404 ...
 		if _, open := r.OpenSince("c", t0); open {
 			t.Fatalf("open after %d failures", i)
 		}
-		send(t, r, "c", t0, Failure)
+		send(t, r, "c", t0, OutcomeFailure)
 		if i < 4 {
-			send(t, r, "c", t0, Ignored)
+			send(t, r, "c", t0, OutcomeIgnored)
 		}
 	}
 	wantVerdict(t, r, "c", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
@@ -59,10 +59,10 @@ func TestManyURLsAreOneDestination(t *testing.T) {
 		if !v.OK() {
 			t.Fatal(v)
 		}
-		p.Done(t0, Success)
+		p.Done(t0, OutcomeSuccess)
 	}
 	for _, alias := range []string{"HOOKS.test", "hooks.test.", "hooks.test:443", "u@hooks.test"} {
-		send(t, r, alias, t0, Success)
+		send(t, r, alias, t0, OutcomeSuccess)
 	}
 	list := r.Snapshot(t0)
 	if len(list) != 1 || list[0].Destination != "hooks.test" || list[0].Calls != 50_004 || r.Len() != 1 {
@@ -74,7 +74,7 @@ func TestManyURLsAreOneDestination(t *testing.T) {
 func TestRefusalsBurnNothing(t *testing.T) {
 	r := registry(t, DestinationsConfig{
 		Rate:    RateConfig{Rate: 1000, Burst: 3},
-		Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 60, Burst: 2}, Budget: BudgetConfig{Form: BudgetAWS, Tokens: 14}},
+		Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 60, Burst: 2}, Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 14}},
 	})
 	r.Force("h", t0, OverrideOpen)
 	for i := range 20 { // re-checked every second
@@ -90,12 +90,12 @@ func TestRefusalsBurnNothing(t *testing.T) {
 	if !v.OK() {
 		t.Fatalf("the second rate token was burnt: %+v", v)
 	}
-	first.Done(now, Success)
-	second.Done(now, Success)
+	first.Done(now, OutcomeSuccess)
+	second.Done(now, OutcomeSuccess)
 	for range 100 {
 		wantVerdict(t, r, "h", now, false, Verdict{ReasonRateLimited, time.Minute})
 	}
-	send(t, r, "h", now.Add(time.Minute), Success)
+	send(t, r, "h", now.Add(time.Minute), OutcomeSuccess)
 }
 
 // TestTenantLimitTakesNothingFromOthers : a job stopped by its own destination's limit takes no token from the others.
@@ -108,13 +108,13 @@ func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 	for range 200 {
 		if p, v := r.Admit("a", t0, false); v.OK() {
 			admitted++
-			p.Done(t0, Success)
+			p.Done(t0, OutcomeSuccess)
 		}
 	}
 	if admitted != 1 {
 		t.Errorf("%d of 200 admitted, want 1", admitted)
 	}
-	send(t, r, "b", t0, times(19, Success)...)
+	send(t, r, "b", t0, times(19, OutcomeSuccess)...)
 	wantVerdict(t, r, "b", t0, false, Verdict{ReasonRateLimited, 50 * time.Millisecond})
 	wantVerdict(t, r, "never seen", t0, false, Verdict{ReasonRateLimited, 50 * time.Millisecond})
 }
@@ -126,8 +126,8 @@ func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 	for range 5 {
 		wantVerdict(t, r, "a", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 	}
-	p1.Done(t0, Ignored)
-	p1.Done(t0, Ignored) // gives nothing back twice
+	p1.Done(t0, OutcomeIgnored)
+	p1.Done(t0, OutcomeIgnored) // gives nothing back twice
 	p3, v := r.Admit("a", t0, false)
 	if !v.OK() {
 		t.Fatalf("refusals burnt the third token: %+v", v)
@@ -135,21 +135,21 @@ func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 	p2.Cancel(t0) // was not called after all: its token is back
 	p2.Cancel(t0)
-	send(t, r, "a", t0, Success)
+	send(t, r, "a", t0, OutcomeSuccess)
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonRateLimited, time.Second})
-	p3.Done(t0, Success)
+	p3.Done(t0, OutcomeSuccess)
 }
 
 func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2}})
 	p, _ := r.Admit("a", t0, false)
-	p.Done(t0.Add(200*time.Millisecond), Success) // two at once: 10 per second
+	p.Done(t0.Add(200*time.Millisecond), OutcomeSuccess) // two at once: 10 per second
 	now := t0.Add(time.Second)
 	p, _ = r.Admit("a", now, false)
 	q, _ := r.Admit("a", now, false)
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonConcurrencyFull, 100 * time.Millisecond})
-	p.Done(now, Ignored)
-	q.Done(now, Ignored)
+	p.Done(now, OutcomeIgnored)
+	q.Done(now, OutcomeIgnored)
 }
 
 func TestRetriesNeedBudget(t *testing.T) {
@@ -168,13 +168,13 @@ func TestRetriesNeedBudget(t *testing.T) {
 	if v := p.Retry(t0, false); v.Reason != ReasonBudgetEmpty {
 		t.Errorf("%+v", v)
 	}
-	p.Done(t0, Failure)
-	send(t, r, "a", t0, times(10, Success)...)
+	p.Done(t0, OutcomeFailure)
+	send(t, r, "a", t0, times(10, OutcomeSuccess)...)
 	p, v = r.Admit("a", t0, true)
 	if !v.OK() {
 		t.Errorf("ten successes earned no retry: %+v", v)
 	}
-	p.Done(t0, Success)
+	p.Done(t0, OutcomeSuccess)
 }
 
 func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
@@ -189,7 +189,7 @@ func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
 	}
 	send(t, r, "b", t0)
 	q, _ := r.Admit("b", t0, false)
-	send(t, r, "b", t0, Failure)
+	send(t, r, "b", t0, OutcomeFailure)
 	if v := q.Retry(t0, false); v != (Verdict{ReasonBreakerOpen, 30 * time.Second}) {
 		t.Errorf("%+v", v)
 	}
@@ -216,7 +216,7 @@ func TestGateLeavesTheBreakerAlone(t *testing.T) {
 	if len(list) != 1 || list[0].State != StateClosed || !list[0].GatedUntil.Equal(at(120*time.Second)) {
 		t.Errorf("%+v", list)
 	}
-	p.Done(at(time.Second), Success) // still counts
+	p.Done(at(time.Second), OutcomeSuccess) // still counts
 	wantVerdict(t, r, "a", at(120*time.Second), false, Verdict{})
 	if s, _ := r.Lookup("a", at(20*time.Second)); s.Calls != 1 {
 		t.Errorf("%+v", s)
@@ -225,7 +225,7 @@ func TestGateLeavesTheBreakerAlone(t *testing.T) {
 
 func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
-	send(t, r, "a", t0, Failure)
+	send(t, r, "a", t0, OutcomeFailure)
 	r.Gate("a", t0, at(10*time.Second))
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
 	r.Gate("a", t0, at(40*time.Second))
@@ -235,12 +235,12 @@ func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
 
 func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
 	r := registry(t, DestinationsConfig{})
-	send(t, r, "a", t0, times(20, Failure)...)
-	send(t, r, "a", at(30*time.Second), Failure, Failure) // a failed round
+	send(t, r, "a", t0, times(20, OutcomeFailure)...)
+	send(t, r, "a", at(30*time.Second), OutcomeFailure, OutcomeFailure) // a failed round
 	if since, open := r.OpenSince("a", at(time.Hour)); !open || !since.Equal(t0) {
 		t.Errorf("%v, %v", since, open)
 	}
-	send(t, r, "a", at(time.Hour), times(4, Success)...)
+	send(t, r, "a", at(time.Hour), times(4, OutcomeSuccess)...)
 	if _, open := r.OpenSince("a", at(time.Hour)); open {
 		t.Error("closed, yet open")
 	}
@@ -260,14 +260,14 @@ func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
 func TestTransitionsNameTheDestination(t *testing.T) {
 	var trail []Transition
 	r := registry(t, DestinationsConfig{OnTransition: func(tr Transition) { trail = append(trail, tr) }})
-	send(t, r, "https://A.test/x", t0, times(20, Failure)...)
-	send(t, r, "a.test", at(30*time.Second), times(4, Success)...)
+	send(t, r, "https://A.test/x", t0, times(20, OutcomeFailure)...)
+	send(t, r, "a.test", at(30*time.Second), times(4, OutcomeSuccess)...)
 	r.Reset("a.test", at(time.Minute))
 	want := []Transition{
-		{"a.test", StateClosed, StateOpen, TransitionFailureRate, t0},
-		{"a.test", StateOpen, StateHalfOpen, TransitionOpenElapsed, at(30 * time.Second)},
-		{"a.test", StateHalfOpen, StateClosed, TransitionProbesSucceeded, at(30 * time.Second)},
-		{"a.test", StateClosed, StateClosed, TransitionReset, at(time.Minute)},
+		{"a.test", StateClosed, StateOpen, TransitionReasonFailureRate, t0},
+		{"a.test", StateOpen, StateHalfOpen, TransitionReasonOpenElapsed, at(30 * time.Second)},
+		{"a.test", StateHalfOpen, StateClosed, TransitionReasonProbesSucceeded, at(30 * time.Second)},
+		{"a.test", StateClosed, StateClosed, TransitionReasonReset, at(time.Minute)},
 	}
 	if diff := cmp.Diff(want, trail); diff != "" {
 		t.Error(diff)

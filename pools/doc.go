@@ -7,7 +7,7 @@
 //     together or not at all; [Destinations.Peek] takes nothing and remembers nothing.
 //   - No permit is lost or made up: not by a cancelled wait, a resize, a new configuration, a second [Permit.Done].
 //   - A breaker counts completed calls in the bucket in which they completed, compares in integers, and opens at the threshold
-//     and not below it, with the minimum of calls and not with fewer. What is [Ignored] moves nothing.
+//     and not below it, with the minimum of calls and not with fewer. What is [OutcomeIgnored] moves nothing.
 //   - A half-open breaker has exactly the configured number of probes, however many ask. A probe that never reports loses
 //     its slot when its lease ends. Results of an earlier state are dropped.
 //   - Hooks run outside all locks, in order; they may panic and may call back.

@@ -20,7 +20,7 @@ func ExampleBreaker() {
 	now := time.Now()
 	for range 3 {
 		permit, _ := breaker.Admit(now)
-		permit.Done(now, pools.Failure)
+		permit.Done(now, pools.OutcomeFailure)
 	}
 	_, verdict := breaker.Admit(now)
 	fmt.Println(verdict.Reason, verdict.Wait)
@@ -41,7 +41,7 @@ func ExampleDestinations() {
 	permit, _ := destinations.Admit("https://hooks.example/order?id=1", now, false)
 	_, verdict := destinations.Admit("https://hooks.example/order?id=2", now, false)
 	fmt.Println(verdict.Reason)
-	permit.Done(now, pools.Success)
+	permit.Done(now, pools.OutcomeSuccess)
 
 	destinations.Gate("hooks.example", now, now.Add(2*time.Minute)) // it answered 429 with Retry-After
 	verdict = destinations.Peek("hooks.example", now, false)

@@ -28,7 +28,7 @@ func (d *destination) limit() uint32 {
 // adapt tells the adaptive limit, if there is one, of a call that ends.
 func (d *destination) adapt(start, now int64, o Outcome) {
 	r := d.s.aimd
-	if r == nil || d.x == nil && o == Success && r.slow == 0 { // it stands at the highest, and stays there
+	if r == nil || d.x == nil && o == OutcomeSuccess && r.slow == 0 { // it stands at the highest, and stays there
 		return
 	}
 	a := aimd{}
@@ -65,7 +65,7 @@ func (d *destination) timed(took int64, o Outcome) {
 		return
 	}
 	if d.x == nil || d.x.took == nil {
-		if o != Success && o != Slow {
+		if o != OutcomeSuccess && o != OutcomeSlow {
 			return
 		}
 		d.extra().took = &durations{}

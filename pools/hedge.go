@@ -44,7 +44,7 @@ func (p *Policy[T]) hedge(ctx context.Context, a *account, fn func(context.Conte
 		select {
 		case <-timer.C:
 			if best == nil && ctx.Err() == nil && p.mayRetry(a, false, true) {
-				p.note(&p.stats.hedged, CallHedged)
+				p.note(&p.stats.hedged, CallEventHedged)
 				start(true)
 				running++
 			}
@@ -77,7 +77,7 @@ func (p *Policy[T]) settle(t try[T]) (T, error) {
 	case t.exited:
 		runtime.Goexit()
 	case t.err == nil && t.hedge:
-		p.note(&p.stats.hedgeWon, CallHedgeWon)
+		p.note(&p.stats.hedgeWon, CallEventHedgeWon)
 	}
 	return t.v, t.err
 }

@@ -11,15 +11,15 @@ type TransitionReason string
 
 // The reasons of transitions.
 const (
-	TransitionFailureRate     TransitionReason = "failure_rate"
-	TransitionSlowRate        TransitionReason = "slow_rate"
-	TransitionOpenElapsed     TransitionReason = "open_elapsed"
-	TransitionProbesSucceeded TransitionReason = "probes_succeeded"
-	TransitionProbesFailed    TransitionReason = "probes_failed"
-	TransitionReset           TransitionReason = "reset"
-	TransitionForcedOpen      TransitionReason = "forced_open"
-	TransitionForcedClosed    TransitionReason = "forced_closed"
-	TransitionOverrideCleared TransitionReason = "override_cleared"
+	TransitionReasonFailureRate     TransitionReason = "failure_rate"
+	TransitionReasonSlowRate        TransitionReason = "slow_rate"
+	TransitionReasonOpenElapsed     TransitionReason = "open_elapsed"
+	TransitionReasonProbesSucceeded TransitionReason = "probes_succeeded"
+	TransitionReasonProbesFailed    TransitionReason = "probes_failed"
+	TransitionReasonReset           TransitionReason = "reset"
+	TransitionReasonForcedOpen      TransitionReason = "forced_open"
+	TransitionReasonForcedClosed    TransitionReason = "forced_closed"
+	TransitionReasonOverrideCleared TransitionReason = "override_cleared"
 )
 
 // Transition is one change of a breaker. For a changed override From and To are the state, which the override leaves alone.

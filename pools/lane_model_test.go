@@ -81,7 +81,7 @@ func TestSlowLaneProperties(t *testing.T) {
 			"":          m.check,
 		})
 		for _, c := range m.out {
-			c.p.Done(m.now, Success)
+			c.p.Done(m.now, OutcomeSuccess)
 		}
 		if in := m.r.SlowLane().InUse; in != 0 {
 			t.Fatalf("%d slots are lost", in)
@@ -144,8 +144,8 @@ func (m *laneModel) done(t *rapid.T) {
 	if c == nil {
 		return
 	}
-	c.p.Done(m.now, rapid.SampledFrom([]Outcome{Success, Failure, Ignored, Slow}).Draw(t, "outcome"))
-	c.p.Done(m.now, Success)
+	c.p.Done(m.now, rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeFailure, OutcomeIgnored, OutcomeSlow}).Draw(t, "outcome"))
+	c.p.Done(m.now, OutcomeSuccess)
 	c.p.Cancel(m.now)
 	past := m.past(c.name)
 	past.ended = m.now
@@ -161,7 +161,7 @@ func (m *laneModel) done(t *rapid.T) {
 func (m *laneModel) cancel(t *rapid.T) {
 	if c := m.take(t); c != nil {
 		c.p.Cancel(m.now)
-		c.p.Done(m.now, Failure)
+		c.p.Done(m.now, OutcomeFailure)
 		m.past(c.name).ended = m.now
 	}
 }

@@ -40,9 +40,9 @@ func admits(r *Destinations, name string, now time.Time) (list []*Permit) {
 func TestSlowDestinationsShareTheLane(t *testing.T) {
 	r := laneOf(t, 3)
 	for _, name := range []string{"slow", "stuck"} {
-		call(t, r, name, t0, 10*time.Second, Failure)
+		call(t, r, name, t0, 10*time.Second, OutcomeFailure)
 	}
-	call(t, r, "fast", t0, 10*time.Millisecond, Success)
+	call(t, r, "fast", t0, 10*time.Millisecond, OutcomeSuccess)
 	now := at(11 * time.Second)
 	slow := admits(r, "slow", now)
 	if len(slow) != 3 || r.SlowLane() != (SlowLane{Slots: 3, InUse: 3}) {
@@ -57,16 +57,16 @@ func TestSlowDestinationsShareTheLane(t *testing.T) {
 	if s, _ := r.Lookup("slow", now); !s.InLane {
 		t.Errorf("%+v", s)
 	}
-	slow[0].Done(now, Failure)
-	slow[0].Done(now, Failure)
-	call(t, r, "stuck", now, time.Second, Failure)
+	slow[0].Done(now, OutcomeFailure)
+	slow[0].Done(now, OutcomeFailure)
+	call(t, r, "stuck", now, time.Second, OutcomeFailure)
 }
 
 // A destination whose calls have not come back is slow by their age alone, those in flight count, and it is out once they are.
 func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	r := laneOf(t, 4)
 	for _, name := range []string{"a", "b"} {
-		call(t, r, name, t0, 10*time.Millisecond, Success)
+		call(t, r, name, t0, 10*time.Millisecond, OutcomeSuccess)
 	}
 	now := at(time.Second)
 	hanging := make([]*Permit, 3)
@@ -84,7 +84,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	if _, v := r.Admit("b", now, false); !v.OK() {
 		t.Errorf("b: %+v", v)
 	}
-	hanging[0].Done(now, Success) // the average is low still, and the others are not known to be late
+	hanging[0].Done(now, OutcomeSuccess) // the average is low still, and the others are not known to be late
 	if in := r.SlowLane().InUse; in != 0 {
 		t.Errorf("%d in the lane", in)
 	}
@@ -96,7 +96,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 
 func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 	r := laneOf(t, 2)
-	call(t, r, "slow", t0, time.Minute, Failure)
+	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
 	now := at(time.Minute)
 	if n := len(admits(r, "slow", now)); n != 2 {
 		t.Fatalf("%d", n)
@@ -110,7 +110,7 @@ func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	wantVerdict(t, r, "new-3", now, false, Verdict{ReasonSlowLaneFull, 100 * time.Millisecond})
-	first.Done(now.Add(50*time.Millisecond), Success)
+	first.Done(now.Add(50*time.Millisecond), OutcomeSuccess)
 	if n := len(admits(r, "new-3", now)); n != 1 {
 		t.Errorf("%d calls of a new one in the place that was given back", n)
 	}
@@ -140,16 +140,16 @@ func TestHangingNewcomersAreBounded(t *testing.T) {
 
 func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
 	r := laneOf(t, 1)
-	call(t, r, "a", t0, time.Hour, Failure)
+	call(t, r, "a", t0, time.Hour, OutcomeFailure)
 	now := at(time.Hour)
 	other, _ := r.Admit("a", now, false) // holds the only slot
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonSlowLaneFull, time.Second})
-	other.Done(now.Add(time.Millisecond), Success)
+	other.Done(now.Add(time.Millisecond), OutcomeSuccess)
 	for i := range 4 {
 		if s, _ := r.Lookup("a", now); !s.InLane {
 			t.Fatalf("out of the lane after %d quick answers", i+1)
 		}
-		call(t, r, "a", now, time.Millisecond, Success)
+		call(t, r, "a", now, time.Millisecond, OutcomeSuccess)
 	}
 	if n := 0; r.SlowLane().InUse != n {
 		t.Errorf("%+v", r.SlowLane())
@@ -162,11 +162,11 @@ func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
 func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 	r := laneOf(t, 1)
 	for _, name := range []string{"a", "b"} {
-		call(t, r, name, t0, time.Minute, Failure)
+		call(t, r, name, t0, time.Minute, OutcomeFailure)
 	}
 	now := at(time.Minute)
 	p, _ := r.Admit("a", now, false)
-	defer p.Done(now, Failure)
+	defer p.Done(now, OutcomeFailure)
 	wantVerdict(t, r, "b", now.Add(29*time.Second), false, Verdict{ReasonSlowLaneFull, time.Second})
 	if n := len(admits(r, "b", now.Add(31*time.Second))); n != 1 {
 		t.Errorf("%d calls, want one to show what it is like by now", n)
@@ -176,12 +176,12 @@ func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	cfg := DestinationsConfig{
 		SlowLane:  SlowLaneConfig{Slots: 1, Over: 50 * time.Millisecond},
-		Default:   DestinationConfig{Lane: Off},
-		Overrides: map[string]DestinationConfig{"hook": {Lane: On}},
+		Default:   DestinationConfig{Lane: ToggleOff},
+		Overrides: map[string]DestinationConfig{"hook": {Lane: ToggleOn}},
 	}
 	r := registry(t, cfg)
 	for _, name := range []string{"report", "hook"} {
-		call(t, r, name, t0, time.Second, Success)
+		call(t, r, name, t0, time.Second, OutcomeSuccess)
 	}
 	now := at(time.Second)
 	var report, hook []Permit
@@ -212,7 +212,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	}
 	wantVerdict(t, r, "hook", now, false, Verdict{ReasonSlowLaneFull, 50 * time.Millisecond})
 	for i := range hook {
-		hook[i].Done(now, Success)
+		hook[i].Done(now, OutcomeSuccess)
 	}
 	for _, bad := range []SlowLaneConfig{{Slots: 1e7}, {Slots: 1, Over: time.Millisecond}, {Slots: 1, Over: time.Hour}} {
 		if _, err := NewDestinations(DestinationsConfig{SlowLane: bad}); err == nil {
@@ -231,7 +231,7 @@ func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 	if got := r.SlowLane().InUse; got != 1 {
 		t.Errorf("%d in the lane, want 1", got)
 	}
-	p.Done(t0, Success)
+	p.Done(t0, OutcomeSuccess)
 	if got := r.SlowLane().InUse; got != 0 {
 		t.Errorf("%d in the lane", got)
 	}
@@ -240,7 +240,7 @@ func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 // Somebody else may be quicker between the question and the taking.
 func TestLastSlotIsTakenOnce(t *testing.T) {
 	r := laneOf(t, 2)
-	call(t, r, "slow", t0, time.Minute, Failure)
+	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
 	for held, want := range []bool{true, true, false} {
 		s, _, d := r.find("slow")
 		r.held.Store(int64(held))
@@ -259,7 +259,7 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 		Default: DestinationConfig{Breaker: BreakerConfig{FailurePercent: -1}},
 	})
 	for i := range callers {
-		call(t, r, fmt.Sprintf("h%d", i), t0, time.Minute, Failure)
+		call(t, r, fmt.Sprintf("h%d", i), t0, time.Minute, OutcomeFailure)
 	}
 	var running, most atomic.Int32
 	var wg sync.WaitGroup
@@ -277,7 +277,7 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 				runtime.Gosched()
 				running.Add(-1)
 				now = now.Add(1500 * time.Millisecond)
-				p.Done(now, Failure)
+				p.Done(now, OutcomeFailure)
 			}
 		})
 	}

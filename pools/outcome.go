@@ -10,14 +10,14 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	// Ignored moves nothing: a throttle (429), a cancelled call, a lost lease, a client's own mistake. A probe's slot is free again.
-	Ignored Outcome = iota
-	// Success is an answer in time. It counts as Slow if it took longer than [BreakerConfig.SlowAfter].
-	Success
-	// Failure is an outage: no answer, or one that says that the destination is broken.
-	Failure
-	// Slow is an answer that came too late to be healthy.
-	Slow
+	// OutcomeIgnored moves nothing: a throttle (429), a cancelled call, a lost lease, a client's own mistake. A probe's slot is free again.
+	OutcomeIgnored Outcome = iota
+	// OutcomeSuccess is an answer in time. It counts as Slow if it took longer than [BreakerConfig.SlowAfter].
+	OutcomeSuccess
+	// OutcomeFailure is an outage: no answer, or one that says that the destination is broken.
+	OutcomeFailure
+	// OutcomeSlow is an answer that came too late to be healthy.
+	OutcomeSlow
 )
 
 // String returns the outcome in lower case.

@@ -30,7 +30,7 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 	})
 	p1, _ := r.Admit("a.test", t0, false)
 	p2, _ := r.Admit("a.test", t0, false)
-	send(t, r, "b.test", t0, Failure, Failure)
+	send(t, r, "b.test", t0, OutcomeFailure, OutcomeFailure)
 	wantVerdict(t, r, "a.test", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 
 	set(t, r, t0, "https://A.test/hook", &DestinationConfig{Concurrency: 5})
@@ -45,15 +45,15 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 		t.Errorf("minimum of calls %d is not the default's", n)
 	}
 	set(t, r, t0, "b.test", &DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 2}})
-	send(t, r, "b.test", t0, Failure) // with the two from before
+	send(t, r, "b.test", t0, OutcomeFailure) // with the two from before
 	wantVerdict(t, r, "b.test", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
 
 	set(t, r, t0, "a.test", nil)
 	if got := concurrencyOf(r, "a.test"); got != 2 {
 		t.Errorf("back to %d, want the table's 2", got)
 	}
-	p1.Done(t0, Success)
-	p2.Done(t0, Success)
+	p1.Done(t0, OutcomeSuccess)
+	p2.Done(t0, OutcomeSuccess)
 	if s, _ := r.Lookup("a.test", t0); s.InUse != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -69,7 +69,7 @@ func TestConfigureKeepsWhatWasSet(t *testing.T) {
 	r := registry(t, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 3}})
 	set(t, r, t0, "a.test", &DestinationConfig{Rate: RateConfig{Rate: 7}})
 	set(t, r, t0, "b.test", &DestinationConfig{Concurrency: 9})
-	send(t, r, "a.test", t0, Success)
+	send(t, r, "a.test", t0, OutcomeSuccess)
 	if err := r.Configure(t0, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 4}}); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 	r := registry(t, DestinationsConfig{Overrides: over})
 	for i := range 100 {
 		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: 4})
-		send(t, r, fmt.Sprintf("s%d", i), t0, Success)
+		send(t, r, fmt.Sprintf("s%d", i), t0, OutcomeSuccess)
 	}
 	seen := map[*settings]int{}
 	for i := range 100 {
@@ -139,7 +139,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 func TestTheOverflowCanBeSet(t *testing.T) {
 	r := registry(t, DestinationsConfig{Max: 1, Overrides: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
 	p, _ := r.Admit("a", t0, false)
-	defer p.Done(t0, Success)
+	defer p.Done(t0, OutcomeSuccess)
 	if got := concurrencyOf(r, "b"); got != 8 {
 		t.Errorf("%d, want 8", got)
 	}
@@ -166,7 +166,7 @@ func TestSetWhileEverythingHappens(t *testing.T) {
 				case 2:
 					_ = r.Configure(now, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: 1 + i%4}})
 				}
-				p.Done(now, Success)
+				p.Done(now, OutcomeSuccess)
 			}
 		})
 	}

@@ -51,7 +51,7 @@ func (p *Permit) finish(now time.Time, o Outcome, news bool) {
 	p.d.giveBack(at, p.group)
 	p.d.paced(at, at-p.start)
 	p.d.timed(at-p.start, o)
-	if o == Success || o == Slow {
+	if o == OutcomeSuccess || o == OutcomeSlow {
 		p.d.answered(at - p.start)
 	}
 	if news {
@@ -101,7 +101,7 @@ func (p *Permit) Cancel(now time.Time) {
 	if p.last.retry {
 		p.d.unspend(&s.budget, at, p.last.throttled)
 	}
-	p.d.tell(p.g, now, p.d.report(s, at, p, Ignored))
+	p.d.tell(p.g, now, p.d.report(s, at, p, OutcomeIgnored))
 }
 
 // Retry asks for one more try of the same call, or for a hedge: it takes from the destination's retry budget and rate limit, both

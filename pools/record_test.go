@@ -12,19 +12,19 @@ func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		ds.Record("db", now, Failure)
+		ds.Record("db", now, OutcomeFailure)
 	}
-	ds.Record("db", now, Ignored)
+	ds.Record("db", now, OutcomeIgnored)
 	if v := ds.Peek("db", now, false); !v.OK() {
 		t.Fatalf("four failures and an ignored call opened a breaker that wants five: %+v", v)
 	}
-	ds.Record("db", now, Failure)
+	ds.Record("db", now, OutcomeFailure)
 	if v := ds.Peek("db", now, false); v.Reason != ReasonBreakerOpen {
 		t.Fatalf("five failures of five: got %+v", v)
 	}
 	later := now.Add(time.Hour)
 	for range 10 {
-		ds.Record("db", later, Success) // not a probe: it has no voice
+		ds.Record("db", later, OutcomeSuccess) // not a probe: it has no voice
 	}
 	if _, open := ds.OpenSince("db", later); !open {
 		t.Fatal("recorded successes closed an open breaker")

@@ -12,14 +12,14 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 	r := registry(t, DestinationsConfig{
 		Max: 1000, IdleAfter: time.Minute, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}},
 	})
-	send(t, r, "open.test", t0, Failure)
+	send(t, r, "open.test", t0, OutcomeFailure)
 	r.Force("forced.test", t0, OverrideClosed)
 	r.Gate("gated.test", t0, at(1000*time.Hour))
 	busy, _ := r.Admit("busy.test", t0, false)
 	now := t0
 	for i := range 20_000 {
 		now = now.Add(time.Second)
-		send(t, r, fmt.Sprintf("host-%d.test", i), now, Success)
+		send(t, r, fmt.Sprintf("host-%d.test", i), now, OutcomeSuccess)
 		if n := r.Len(); n > 1000 {
 			t.Fatalf("%d entries", n)
 		}
@@ -32,7 +32,7 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 	if n := len(r.Snapshot(now.Add(time.Hour))); n != 4 {
 		t.Errorf("%d entries left after an hour, want the 4 that may not be forgotten", n)
 	}
-	busy.Done(now, Success)
+	busy.Done(now, OutcomeSuccess)
 	if _, open := r.OpenSince("open.test", now); !open {
 		t.Error("open.test is not open")
 	}
@@ -41,10 +41,10 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 func TestRegistryForgetsIdleOnesWhileOthersAreUsed(t *testing.T) {
 	r := registry(t, DestinationsConfig{Max: 3000, IdleAfter: time.Minute})
 	for i := range 3000 {
-		send(t, r, fmt.Sprintf("host-%d.test", i), t0, Success)
+		send(t, r, fmt.Sprintf("host-%d.test", i), t0, OutcomeSuccess)
 	}
 	for i := range 100_000 { // no newcomers, only use
-		send(t, r, fmt.Sprintf("host-%d.test", i%20), at(2*time.Minute), Ignored)
+		send(t, r, fmt.Sprintf("host-%d.test", i%20), at(2*time.Minute), OutcomeIgnored)
 	}
 	if n := r.Len(); n > 300 {
 		t.Errorf("%d entries, of which 20 are used", n)
@@ -62,7 +62,7 @@ func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
 		if d, ok := r.Lookup(Overflow, t0); !ok || d.Override != OverrideNone {
 			t.Errorf("%s of one name is that of all: %s", o, d.Override)
 		}
-		send(t, r, "d", t0, Success)
+		send(t, r, "d", t0, OutcomeSuccess)
 
 		r.Force(Overflow, t0, OverrideOpen)
 		r.Force("c", t0, o)
@@ -74,8 +74,8 @@ func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
 
 func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}, Concurrency: 2}})
-	send(t, r, "a", t0, Failure)
-	send(t, r, "b", t0, Failure)
+	send(t, r, "a", t0, OutcomeFailure)
+	send(t, r, "b", t0, OutcomeFailure)
 	p1, v1 := r.Admit("c", t0, false)
 	p2, v2 := r.Admit("d", t0, false)
 	if !v1.OK() || !v2.OK() || r.Len() != 2 {
@@ -86,15 +86,15 @@ func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 	if len(list) != 3 || list[0].Destination != Overflow || list[0].InUse != 2 {
 		t.Errorf("%+v", list)
 	}
-	p1.Done(t0, Failure) // opens it for all of them
-	p2.Done(t0, Success)
+	p1.Done(t0, OutcomeFailure) // opens it for all of them
+	p2.Done(t0, OutcomeSuccess)
 	wantVerdict(t, r, "e", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
 	r.Reset(Overflow, t0)
 	wantVerdict(t, r, "e", t0, false, Verdict{})
 	now := at(time.Hour)
-	send(t, r, "a", now, times(4, Success)...) // a closes
-	later := now.Add(time.Hour)                // and is idle
-	send(t, r, "f", later, Success)
+	send(t, r, "a", now, times(4, OutcomeSuccess)...) // a closes
+	later := now.Add(time.Hour)                       // and is idle
+	send(t, r, "f", later, OutcomeSuccess)
 	if _, ok := r.Lookup("f", later); !ok {
 		t.Error("f has no entry of its own though there was room to make")
 	}
@@ -121,7 +121,7 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 	r := registry(t, DestinationsConfig{
 		IdleAfter: time.Minute, Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 3600}, DrainRate: 0.002},
 	})
-	send(t, r, "a", t0, Success)
+	send(t, r, "a", t0, OutcomeSuccess)
 	r.Defer("b", t0, time.Second) // the next in line is due after 501 s
 	for _, tt := range []struct {
 		after time.Duration
@@ -135,11 +135,11 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 
 func TestTroubleThatIsOverIsForgotten(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{Ramp: time.Minute, Probes: 1}}})
-	send(t, r, "a", t0, times(20, Failure)...)
-	send(t, r, "a", at(30*time.Second), Success)
+	send(t, r, "a", t0, times(20, OutcomeFailure)...)
+	send(t, r, "a", at(30*time.Second), OutcomeSuccess)
 	for _, after := range []time.Duration{89 * time.Second, 90 * time.Second} {
 		want := after < 90*time.Second // the end of the ramp
-		send(t, r, "a", at(after), Ignored)
+		send(t, r, "a", at(after), OutcomeIgnored)
 		_, _, d := r.find("a")
 		r.shardOf("a").mu.Unlock()
 		if got := d.tr != nil; got != want {
@@ -151,8 +151,8 @@ func TestTroubleThatIsOverIsForgotten(t *testing.T) {
 func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 	cfg := DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Breaker: BreakerConfig{MinimumCalls: 4, Window: 30 * time.Second}}}
 	r := registry(t, cfg)
-	send(t, r, "open", t0, times(4, Failure)...)
-	send(t, r, "a", t0, Failure, Failure)
+	send(t, r, "open", t0, times(4, OutcomeFailure)...)
+	send(t, r, "a", t0, OutcomeFailure, OutcomeFailure)
 	p1, _ := r.Admit("a", t0, false)
 	p2, _ := r.Admit("a", t0, false)
 
@@ -163,12 +163,12 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantVerdict(t, r, "open", at(time.Second), false, Verdict{ReasonBreakerOpen, 29 * time.Second})
-	p1.Done(at(time.Second), Success) // the third call of the override's minimum: two failures of three
+	p1.Done(at(time.Second), OutcomeSuccess) // the third call of the override's minimum: two failures of three
 	wantVerdict(t, r, "a", at(time.Second), false, Verdict{ReasonBreakerOpen, 30 * time.Second})
 	if s, _ := r.Lookup("a", at(time.Second)); s.InUse != 1 || s.Concurrency != 1 {
 		t.Errorf("%+v", s)
 	}
-	p2.Done(at(time.Second), Success)
+	p2.Done(at(time.Second), OutcomeSuccess)
 	if s, _ := r.Lookup("a", at(time.Second)); s.InUse != 0 {
 		t.Errorf("a permit is lost: %+v", s)
 	}
@@ -183,16 +183,16 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 func TestOverridesFillInFromTheDefault(t *testing.T) {
 	base := DestinationConfig{
 		Breaker: WebhookBreaker(), Concurrency: 3, Rate: RateConfig{Rate: 5, Burst: 2}, DrainRate: 7,
-		Budget: BudgetConfig{Form: BudgetAWS, Tokens: 99},
+		Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 99},
 	}
 	got := DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 9}, Concurrency: -1}.over(base).withDefaults()
 	if b := got.Breaker; b.MinimumCalls != 9 || b.FailurePercent != 80 || b.Window != 10*time.Minute || b.OpenFor != 5*time.Minute {
 		t.Errorf("%+v", b)
 	}
-	if got.Concurrency != 0 || got.Rate != base.Rate || got.DrainRate != 7 || got.Budget.Tokens != 99 || got.Budget.Form != BudgetAWS {
+	if got.Concurrency != 0 || got.Rate != base.Rate || got.DrainRate != 7 || got.Budget.Tokens != 99 || got.Budget.Form != BudgetFormAWS {
 		t.Errorf("%+v", got)
 	}
-	if b := (BudgetConfig{Form: BudgetGRPC}).over(base.Budget).withDefaults(); b.Tokens != 10 {
+	if b := (BudgetConfig{Form: BudgetFormGRPC}).over(base.Budget).withDefaults(); b.Tokens != 10 {
 		t.Errorf("another form took the tokens of this one: %+v", b)
 	}
 }

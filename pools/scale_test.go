@@ -14,7 +14,7 @@ const many = 100_000
 func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 	t.Helper()
 	r := registry(t, DestinationsConfig{
-		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: WebhookBreaker(), Lane: On},
+		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: WebhookBreaker(), Lane: ToggleOn},
 	})
 	names := make([]string, many)
 	for i := range names {
@@ -27,7 +27,7 @@ func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 			if !v.OK() {
 				t.Fatal(v)
 			}
-			p.Done(now.Add(20*time.Millisecond), Success)
+			p.Done(now.Add(20*time.Millisecond), OutcomeSuccess)
 		}
 	}
 	return r, names
@@ -46,7 +46,7 @@ func TestManyDestinationsFitIntoMemory(t *testing.T) {
 	for _, name := range names[:many/20] { // 5 % are open, deferred and limited
 		for range 5 {
 			if p, v := r.Admit(name, t0, false); v.OK() {
-				p.Done(at(time.Second), Failure)
+				p.Done(at(time.Second), OutcomeFailure)
 			}
 		}
 		r.Defer(name, at(time.Second), time.Second)
@@ -78,7 +78,7 @@ func BenchmarkAdmissionAmongMany(b *testing.B) {
 		p, v := r.Admit(names[i], now, false)
 		d := time.Since(start)
 		if v.OK() {
-			p.Done(now, Success)
+			p.Done(now, OutcomeSuccess)
 		}
 		if len(took) < cap(took) {
 			took = append(took, d)

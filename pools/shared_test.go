@@ -10,7 +10,7 @@ func sharing(t testing.TB) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
 		Default:   DestinationConfig{Rate: RateConfig{Rate: 10, Burst: 5}, Breaker: BreakerConfig{MinimumCalls: 2}},
-		Overrides: map[string]DestinationConfig{"api": {Shared: On}, "free": {Shared: On, Rate: RateConfig{Rate: -1}}},
+		Overrides: map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: RateConfig{Rate: -1}}},
 	})
 }
 
@@ -43,9 +43,9 @@ func TestTheLongerOfOwnAndSharedBreakerCounts(t *testing.T) {
 	if v := p.Retry(t0, false); v != (Verdict{ReasonSharedOpen, 10 * time.Second}) {
 		t.Errorf("a retry of a call under way: %+v", v)
 	}
-	p.Done(t0, Failure)
+	p.Done(t0, OutcomeFailure)
 	r.Share(t0, nil)
-	send(t, r, "api", t0, Failure)
+	send(t, r, "api", t0, OutcomeFailure)
 	for until, want := range map[time.Duration]Verdict{
 		10 * time.Second: {ReasonBreakerOpen, 30 * time.Second},
 		time.Minute:      {ReasonSharedOpen, time.Minute},
@@ -61,7 +61,7 @@ func TestSharedRateIsDivided(t *testing.T) {
 			now := at(from + time.Duration(i)*10*time.Millisecond)
 			if p, v := r.Admit(name, now, false); v.OK() {
 				n++
-				p.Done(now, Success)
+				p.Done(now, OutcomeSuccess)
 			}
 		}
 		return n
@@ -96,7 +96,7 @@ func TestWhatIsSharedCanChange(t *testing.T) {
 		t.Error("something is shared")
 	}
 	r.Share(t0, map[string]Peer{"a": {OpenUntil: at(time.Minute), Users: 2}})
-	set(t, r, t0, "a", &DestinationConfig{Shared: On})
+	set(t, r, t0, "a", &DestinationConfig{Shared: ToggleOn})
 	if !r.Shares() {
 		t.Error("nothing is shared")
 	}

@@ -14,7 +14,7 @@ import (
 //
 // Calls that were answered count. A call that failed counts if it took longer than the percentile: one that the timeout has cut off would have
 // taken longer still, and counts as long as it ran, so that a timeout that cuts off more than one in a hundred calls rises, up to its
-// ceiling, and never falls because of them. Quick failures and what is [Ignored] say nothing. The zero value adapts nothing.
+// ceiling, and never falls because of them. Quick failures and what is [OutcomeIgnored] say nothing. The zero value adapts nothing.
 type AdaptiveTimeoutConfig struct {
 	// Floor is the shortest timeout. Zero or negative means that nothing is adapted. At least 1 ms.
 	Floor time.Duration
@@ -101,8 +101,8 @@ const (
 // hear adds a call if it says something.
 func (h *durations) hear(took int64, o Outcome) {
 	switch {
-	case o == Success, o == Slow:
-	case o == Failure && h.total > 0 && took > h.p99():
+	case o == OutcomeSuccess, o == OutcomeSlow:
+	case o == OutcomeFailure && h.total > 0 && took > h.p99():
 	default:
 		return
 	}

@@ -32,25 +32,25 @@ func TestTimeoutFollowsThePercentile(t *testing.T) {
 		if got := a.Timeout(); got != 30*time.Second {
 			t.Fatalf("%v after %d calls, want the ceiling until there are 20", got, i)
 		}
-		a.Hear(100*time.Millisecond, Success)
+		a.Hear(100*time.Millisecond, OutcomeSuccess)
 	}
 	near(t, "all alike", a.Timeout(), 200*time.Millisecond)
 	for range 300 {
-		a.Hear(time.Millisecond, Failure)
-		a.Hear(time.Hour, Ignored)
+		a.Hear(time.Millisecond, OutcomeFailure)
+		a.Hear(time.Hour, OutcomeIgnored)
 	}
 	near(t, "quick failures, and what is ignored", a.Timeout(), 200*time.Millisecond)
 	for range 500 {
-		a.Hear(2*time.Millisecond, Success)
+		a.Hear(2*time.Millisecond, OutcomeSuccess)
 	}
 	for range 1500 {
-		a.Hear(2*time.Millisecond, Slow)
+		a.Hear(2*time.Millisecond, OutcomeSlow)
 	}
 	if got := a.Timeout(); got != 10*time.Millisecond {
 		t.Errorf("%v, want the floor once the old calls have faded", got)
 	}
 	for range 50 {
-		a.Hear(time.Minute, Success)
+		a.Hear(time.Minute, OutcomeSuccess)
 	}
 	if got := a.Timeout(); got != 30*time.Second {
 		t.Errorf("%v, want the ceiling", got)
@@ -64,11 +64,11 @@ func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
 		for range n {
 			before := a.Timeout()
 			if length <= before {
-				a.Hear(length, Success)
+				a.Hear(length, OutcomeSuccess)
 				continue
 			}
 			cut++
-			a.Hear(before, Failure)
+			a.Hear(before, OutcomeFailure)
 			if got := a.Timeout(); got < before {
 				t.Fatalf("a call that was cut off lowered the timeout from %v to %v", before, got)
 			}
@@ -98,7 +98,7 @@ func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
 		for range n {
 			took := rapid.Int64Range(0, scale).Draw(t, "took")
 			all = append(all, took)
-			h.hear(took, Success)
+			h.hear(took, OutcomeSuccess)
 		}
 		p99, above := h.p99(), 0
 		for _, took := range all {
@@ -135,8 +135,8 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 		return p.Timeout()
 	}
 	for range 30 {
-		call(t, r, "a", t0, 50*time.Millisecond, Success)
-		call(t, r, "plain", t0, 50*time.Millisecond, Success)
+		call(t, r, "a", t0, 50*time.Millisecond, OutcomeSuccess)
+		call(t, r, "plain", t0, 50*time.Millisecond, OutcomeSuccess)
 	}
 	near(t, "a", timeout("a"), 100*time.Millisecond)
 	if s, _ := r.Lookup("a", t0); s.Timeout != timeout("a") {

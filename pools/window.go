@@ -95,9 +95,9 @@ func (w *window) record(n uint32, o Outcome) {
 func note[N uint16 | uint32](c *counts[N], pos int, o Outcome) {
 	c.bump(pos, cellCalls)
 	switch o {
-	case Failure:
+	case OutcomeFailure:
 		c.bump(pos, cellFailures)
-	case Slow:
+	case OutcomeSlow:
 		c.bump(pos, cellSlow)
 	}
 }

@@ -22,9 +22,9 @@ func tallyOf(events []event, last int64) tally {
 		}
 		t.calls += e.times
 		switch e.o {
-		case Failure:
+		case OutcomeFailure:
 			t.failures += e.times
-		case Slow:
+		case OutcomeSlow:
 			t.slow += e.times
 		}
 	}
@@ -39,13 +39,13 @@ func TestWindowMatchesAListOfCalls(t *testing.T) {
 		if rapid.Bool().Draw(t, "nearly wide") {
 			w.small.cells[0] = cell[uint16]{1<<16 - 20, 7, 3}
 			w.small.sum = w.small.cells[0]
-			events = append(events, event{first, Success, 1<<16 - 30}, event{first, Failure, 7}, event{first, Slow, 3})
+			events = append(events, event{first, OutcomeSuccess, 1<<16 - 30}, event{first, OutcomeFailure, 7}, event{first, OutcomeSlow, 3})
 		}
 		for range rapid.IntRange(1, 120).Draw(t, "calls") {
 			// Steps are mostly small, sometimes beyond the window, sometimes back.
 			at := now + int64(rapid.SampledFrom([]int{0, 0, 0, 0, 1, 1, 2, 5, 9, 10, 11, 1000, -1, -50}).Draw(t, "step"))
 			now = max(now, at)
-			o := rapid.SampledFrom([]Outcome{Success, Failure, Slow}).Draw(t, "outcome")
+			o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeFailure, OutcomeSlow}).Draw(t, "outcome")
 			w.record(uint32(at), o)
 			events = append(events, event{now, o, 1}) // time that runs back counts as now
 			if got, want := w.sum(), tallyOf(events, now); got != want {
@@ -63,7 +63,7 @@ func TestWindowRebaseKeepsTheCounts(t *testing.T) {
 	for _, calls := range []int{30, 100_000} {
 		w := &window{}
 		for i := range calls {
-			w.record(uint32(i%3), Failure)
+			w.record(uint32(i%3), OutcomeFailure)
 		}
 		before := w.sum()
 		w.rebase(77)

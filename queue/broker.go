@@ -95,9 +95,9 @@ type DepthFields uint8
 
 // The fields of [Depth].
 const (
-	DepthReady DepthFields = 1 << iota
-	DepthDelayed
-	DepthInFlight
+	DepthFieldReady DepthFields = 1 << iota
+	DepthFieldDelayed
+	DepthFieldInFlight
 )
 
 // Depth counts the messages of one queue. Counts may lag by a second.

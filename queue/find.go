@@ -52,10 +52,10 @@ type PlaceState string
 
 // The states.
 const (
-	// PlaceReady: the next one to ask may get it.
-	PlaceReady PlaceState = "ready"
-	// PlaceDelayed: it becomes visible later.
-	PlaceDelayed PlaceState = "delayed"
-	// PlaceLeased: somebody has it.
-	PlaceLeased PlaceState = "leased"
+	// PlaceStateReady: the next one to ask may get it.
+	PlaceStateReady PlaceState = "ready"
+	// PlaceStateDelayed: it becomes visible later.
+	PlaceStateDelayed PlaceState = "delayed"
+	// PlaceStateLeased: somebody has it.
+	PlaceStateLeased PlaceState = "leased"
 )

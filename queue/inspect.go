@@ -39,10 +39,10 @@ type Severity string
 
 // The severities.
 const (
-	// Note tells something that is in order but good to know.
-	Note Severity = "note"
-	// Warning tells what will hurt under load or after a fault.
-	Warning Severity = "warning"
-	// Fault tells what loses, blocks or doubles jobs.
-	Fault Severity = "fault"
+	// SeverityNote tells something that is in order but good to know.
+	SeverityNote Severity = "note"
+	// SeverityWarning tells what will hurt under load or after a fault.
+	SeverityWarning Severity = "warning"
+	// SeverityFault tells what loses, blocks or doubles jobs.
+	SeverityFault Severity = "fault"
 )

@@ -4,10 +4,10 @@
 //
 //   - Policies are values and pure functions: no clock, no timer, no state. They are safe for concurrent use.
 //   - A delay is never negative and never overflows, for any attempt number up to math.MaxInt.
-//   - Every delay lies between [Policy.Shortest] and [Policy.Longest] of its attempt. Jitter [None] is exact.
+//   - Every delay lies between [Backoff.Shortest] and [Backoff.Longest] of its attempt. Jitter [JitterNone] is exact.
 //   - Two processes that start in the same instant draw different series.
 //   - [Merge] never returns less than the policy's delay and never less than what the server asked for.
-//   - What [Parse] accepts, [Policy.String] prints in a form that Parse reads back to the same policy.
+//   - What [Parse] accepts, [Backoff.String] prints in a form that Parse reads back to the same policy.
 //
 // # Which attempt
 //

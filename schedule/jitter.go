@@ -16,7 +16,7 @@ type Rand interface {
 	Int64N(n int64) int64
 }
 
-// Jitter spreads delays, so that jobs that failed together do not come back together. The zero value is [None].
+// Jitter spreads delays, so that jobs that failed together do not come back together. The zero value is [JitterNone].
 type Jitter struct {
 	kind jitterKind
 	// low and high are the bounds of a factor.
@@ -35,16 +35,16 @@ const (
 
 // The jitters without parameters.
 var (
-	// None leaves the delay as it is, exactly.
-	None = Jitter{}
-	// Full draws between a tenth of the delay and the delay. The tenth is a floor: a dependency that has just failed is never
+	// JitterNone leaves the delay as it is, exactly.
+	JitterNone = Jitter{}
+	// JitterFull draws between a tenth of the delay and the delay. The tenth is a floor: a dependency that has just failed is never
 	// asked again at once, which drawing from 0 would allow.
-	Full = Jitter{kind: full}
-	// Equal draws between half the delay and the delay.
-	Equal = Jitter{kind: equal}
-	// Decorrelated draws between the curve's base and three times the previous delay, at most the curve's limit. Only for
+	JitterFull = Jitter{kind: full}
+	// JitterEqual draws between half the delay and the delay.
+	JitterEqual = Jitter{kind: equal}
+	// JitterDecorrelated draws between the curve's base and three times the previous delay, at most the curve's limit. Only for
 	// exponential policies.
-	Decorrelated = Jitter{kind: decorrelated}
+	JitterDecorrelated = Jitter{kind: decorrelated}
 )
 
 // maxFactor bounds the high side of a factor, so that no product overflows.
@@ -124,7 +124,7 @@ func (j Jitter) String() string {
 
 // parseJitter reads what String prints.
 func parseJitter(text string) (Jitter, error) {
-	for _, j := range []Jitter{None, Full, Equal, Decorrelated} {
+	for _, j := range []Jitter{JitterNone, JitterFull, JitterEqual, JitterDecorrelated} {
 		if text == j.String() {
 			return j, nil
 		}

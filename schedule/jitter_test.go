@@ -26,9 +26,9 @@ func TestJobsThatFailTogetherComeBackApart(t *testing.T) {
 		floor, ceil time.Duration
 	}{
 		{around, 8 * time.Second, 12 * time.Second},
-		{schedule.Full, time.Second, 10 * time.Second},
-		{schedule.Equal, 5 * time.Second, 10 * time.Second},
-		{schedule.None, delay, delay},
+		{schedule.JitterFull, time.Second, 10 * time.Second},
+		{schedule.JitterEqual, 5 * time.Second, 10 * time.Second},
+		{schedule.JitterNone, delay, delay},
 	}
 	for _, tt := range tests {
 		t.Run(tt.jitter.String(), func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestTwoProcessesDrawDifferentSeries(t *testing.T) {
 
 func TestDecorrelatedFollowsThePreviousDelay(t *testing.T) {
 	t.Parallel()
-	p, err := schedule.Exponential(time.Second, 2, time.Minute, schedule.Decorrelated)
+	p, err := schedule.Exponential(time.Second, 2, time.Minute, schedule.JitterDecorrelated)
 	if err != nil {
 		t.Fatal(err)
 	}

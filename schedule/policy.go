@@ -14,7 +14,7 @@ const MaxDelay = 365 * 24 * time.Hour
 // The ready-made policies.
 var (
 	// Default is what a kind uses that says nothing: 1 s, doubled each time up to 1 h, with full jitter.
-	Default = must(Exponential(time.Second, 2, time.Hour, Full))
+	Default = must(Exponential(time.Second, 2, time.Hour, JitterFull))
 	// Queue is the classic queue schedule: 30 s, 2 min, 10 min, for 4 attempts.
 	Queue = must(Fixed([]time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}, around))
 	// Webhook is for receivers that nobody controls: 8 attempts over 5 h 51 min.
@@ -26,8 +26,8 @@ var (
 // around is the jitter of fixed and constant delays that name none.
 var around = must(Factor(0.8, 1.2))
 
-// Policy is a backoff curve with its jitter. The zero value is [Default].
-type Policy struct {
+// Backoff is a backoff curve with its jitter. The zero value is [Default].
+type Backoff struct {
 	shape  shape
 	base   time.Duration
 	factor float64
@@ -46,7 +46,7 @@ const (
 
 // Exponential returns the policy base x factor^(n-1) after failed attempt n, never above limit before jitter. base must be
 // positive, factor between 1.1 and 100, limit between base and [MaxDelay].
-func Exponential(base time.Duration, factor float64, limit time.Duration, j Jitter) (Policy, error) {
+func Exponential(base time.Duration, factor float64, limit time.Duration, j Jitter) (Backoff, error) {
 	var errs []error
 	if base <= 0 {
 		errs = append(errs, fmt.Errorf("base is %s: it must be positive", FormatDuration(base)))
@@ -59,45 +59,45 @@ func Exponential(base time.Duration, factor float64, limit time.Duration, j Jitt
 			FormatDuration(limit), FormatDuration(base), FormatDuration(MaxDelay)))
 	}
 	if len(errs) > 0 {
-		return Policy{}, fmt.Errorf("exponential backoff: %w", errors.Join(errs...))
+		return Backoff{}, fmt.Errorf("exponential backoff: %w", errors.Join(errs...))
 	}
-	return Policy{shape: exponential, base: base, factor: factor, limit: limit, jitter: j}, nil
+	return Backoff{shape: exponential, base: base, factor: factor, limit: limit, jitter: j}, nil
 }
 
 // Fixed returns the policy that takes delays one after the other and repeats the last. Delays lie between 0 and [MaxDelay]; the
 // last must be positive, so that a job which keeps failing never becomes a hot loop.
-func Fixed(delays []time.Duration, j Jitter) (Policy, error) {
+func Fixed(delays []time.Duration, j Jitter) (Backoff, error) {
 	if len(delays) == 0 {
-		return Policy{}, errors.New("fixed backoff: no delays: name at least one, for example fixed(30s, 2m)")
+		return Backoff{}, errors.New("fixed backoff: no delays: name at least one, for example fixed(30s, 2m)")
 	}
 	for i, d := range delays {
 		if d < 0 || d > MaxDelay {
-			return Policy{}, fmt.Errorf("fixed backoff: delay %d is %s: it must lie between 0s and %s", i+1, FormatDuration(d), FormatDuration(MaxDelay))
+			return Backoff{}, fmt.Errorf("fixed backoff: delay %d is %s: it must lie between 0s and %s", i+1, FormatDuration(d), FormatDuration(MaxDelay))
 		}
 	}
 	if delays[len(delays)-1] == 0 {
-		return Policy{}, errors.New("fixed backoff: the last delay is 0s and would repeat without a pause: make it positive")
+		return Backoff{}, errors.New("fixed backoff: the last delay is 0s and would repeat without a pause: make it positive")
 	}
 	if err := j.needsCurve(); err != nil {
-		return Policy{}, fmt.Errorf("fixed backoff: %w", err)
+		return Backoff{}, fmt.Errorf("fixed backoff: %w", err)
 	}
-	return Policy{shape: fixed, list: slices.Clone(delays), jitter: j}, nil
+	return Backoff{shape: fixed, list: slices.Clone(delays), jitter: j}, nil
 }
 
 // Constant returns the policy that always waits d, which must lie above 0 and not above [MaxDelay].
-func Constant(d time.Duration, j Jitter) (Policy, error) {
+func Constant(d time.Duration, j Jitter) (Backoff, error) {
 	if d <= 0 || d > MaxDelay {
-		return Policy{}, fmt.Errorf("constant backoff: delay is %s: it must be positive and at most %s", FormatDuration(d), FormatDuration(MaxDelay))
+		return Backoff{}, fmt.Errorf("constant backoff: delay is %s: it must be positive and at most %s", FormatDuration(d), FormatDuration(MaxDelay))
 	}
 	if err := j.needsCurve(); err != nil {
-		return Policy{}, fmt.Errorf("constant backoff: %w", err)
+		return Backoff{}, fmt.Errorf("constant backoff: %w", err)
 	}
-	return Policy{shape: constant, base: d, jitter: j}, nil
+	return Backoff{shape: constant, base: d, jitter: j}, nil
 }
 
 // Delay returns how long to wait after attempt number failed has failed. failed counts from 1; less means 1. prev is the delay
 // before that attempt and matters only to decorrelated jitter; 0 means unknown. r may be nil: see [Rand].
-func (p Policy) Delay(failed int, prev time.Duration, r Rand) time.Duration {
+func (p Backoff) Delay(failed int, prev time.Duration, r Rand) time.Duration {
 	p = p.orDefault()
 	if p.jitter.kind == decorrelated {
 		if prev <= 0 && failed > 1 {
@@ -110,13 +110,13 @@ func (p Policy) Delay(failed int, prev time.Duration, r Rand) time.Duration {
 
 // decorrelate draws between the base and three times the previous delay, as "Exponential Backoff And Jitter" (AWS Architecture
 // Blog, 2015) has it, but bounds the window before drawing: a draw that is cut afterwards piles up at the limit.
-func (p Policy) decorrelate(prev time.Duration, r Rand) time.Duration {
+func (p Backoff) decorrelate(prev time.Duration, r Rand) time.Duration {
 	prev = min(max(prev, p.base), p.limit)
 	return between(p.base, min(3*prev, p.limit), r)
 }
 
 // Nominal returns the curve's delay without jitter.
-func (p Policy) Nominal(failed int) time.Duration {
+func (p Backoff) Nominal(failed int) time.Duration {
 	p = p.orDefault()
 	n := max(failed, 1)
 	switch p.shape {
@@ -135,7 +135,7 @@ func (p Policy) Nominal(failed int) time.Duration {
 }
 
 // Shortest returns the least that Delay can return after attempt number failed.
-func (p Policy) Shortest(failed int) time.Duration {
+func (p Backoff) Shortest(failed int) time.Duration {
 	p = p.orDefault()
 	if p.jitter.kind == decorrelated {
 		return p.base
@@ -145,7 +145,7 @@ func (p Policy) Shortest(failed int) time.Duration {
 }
 
 // Longest returns the most that Delay can return after attempt number failed.
-func (p Policy) Longest(failed int) time.Duration {
+func (p Backoff) Longest(failed int) time.Duration {
 	p = p.orDefault()
 	if p.jitter.kind == decorrelated {
 		return p.limit
@@ -156,18 +156,18 @@ func (p Policy) Longest(failed int) time.Duration {
 
 // Len returns the number of delays of a fixed list, and 0 for curves without an end. A list of n serves n+1 attempts before its
 // last delay repeats.
-func (p Policy) Len() int { return len(p.list) }
+func (p Backoff) Len() int { return len(p.list) }
 
 // IsZero reports whether p is the zero value.
-func (p Policy) IsZero() bool { return p.shape == 0 }
+func (p Backoff) IsZero() bool { return p.shape == 0 }
 
 // Equal reports whether both policies are the same.
-func (p Policy) Equal(q Policy) bool {
+func (p Backoff) Equal(q Backoff) bool {
 	return p.shape == q.shape && p.base == q.base && p.factor == q.factor && p.limit == q.limit &&
 		p.jitter == q.jitter && slices.Equal(p.list, q.list)
 }
 
-func (p Policy) orDefault() Policy {
+func (p Backoff) orDefault() Backoff {
 	if p.IsZero() {
 		return Default
 	}
@@ -176,7 +176,7 @@ func (p Policy) orDefault() Policy {
 
 // Span returns the longest time that a job can spend waiting over all its attempts, the handlers' own time not counted. It stops
 // at the longest time.Duration instead of overflowing. One attempt or fewer wait for nothing.
-func Span(p Policy, attempts int) time.Duration {
+func Span(p Backoff, attempts int) time.Duration {
 	p = p.orDefault()
 	var total time.Duration
 	for n := 1; n < attempts; n++ {
@@ -195,7 +195,7 @@ func Span(p Policy, attempts int) time.Duration {
 }
 
 // flatFrom returns an attempt from which on all delays are equal.
-func (p Policy) flatFrom() int {
+func (p Backoff) flatFrom() int {
 	switch {
 	case p.shape == fixed:
 		return len(p.list)

@@ -19,13 +19,13 @@ func TestReadyMade(t *testing.T) {
 	s, m, h := time.Second, time.Minute, time.Hour
 	tests := []struct {
 		name     string
-		policy   schedule.Policy
+		policy   schedule.Backoff
 		nominal  []time.Duration
 		attempts int
 		span     time.Duration
 	}{
 		{"default", schedule.Default, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 512 * s, 1024 * s, 2048 * s, h, h}, 4, 7 * s},
-		{"zero is default", schedule.Policy{}, []time.Duration{s, 2 * s}, 3, 3 * s},
+		{"zero is default", schedule.Backoff{}, []time.Duration{s, 2 * s}, 3, 3 * s},
 		{"queue", schedule.Queue, []time.Duration{30 * s, 2 * m, 10 * m, 10 * m}, 4, (30*s + 2*m + 10*m) * 12 / 10},
 		{"webhook", schedule.Webhook, []time.Duration{10 * s, m, 5 * m, 15 * m, 30 * m, h, 4 * h}, 8, (5*h + 51*m + 10*s) * 12 / 10},
 	}
@@ -56,7 +56,7 @@ func TestRefusedAtConstruction(t *testing.T) {
 		return func() error { _, err := schedule.Factor(low, high); return err }
 	}
 	exponential := func(base time.Duration, by float64, limit time.Duration) func() error {
-		return func() error { _, err := schedule.Exponential(base, by, limit, schedule.None); return err }
+		return func() error { _, err := schedule.Exponential(base, by, limit, schedule.JitterNone); return err }
 	}
 	fixed := func(j schedule.Jitter, ds ...time.Duration) func() error {
 		return func() error { _, err := schedule.Fixed(ds, j); return err }
@@ -76,12 +76,12 @@ func TestRefusedAtConstruction(t *testing.T) {
 		{"factor infinite", exponential(second, math.Inf(1), second), "factor is +Inf"},
 		{"limit below base", exponential(second, 2, second/2), "limit is 500ms"},
 		{"limit above a year", exponential(second, 2, year+1), "and 365d"},
-		{"no delays", fixed(schedule.None), "no delays"},
-		{"negative delay", fixed(schedule.None, second, -second), "delay 2 is -1s"},
-		{"hot loop", fixed(schedule.None, second, 0), "repeat without a pause"},
-		{"decorrelated list", fixed(schedule.Decorrelated, second), "needs an exponential curve"},
-		{"constant 0", constant(schedule.None, 0), "delay is 0s"},
-		{"decorrelated constant", constant(schedule.Decorrelated, second), "needs an exponential curve"},
+		{"no delays", fixed(schedule.JitterNone), "no delays"},
+		{"negative delay", fixed(schedule.JitterNone, second, -second), "delay 2 is -1s"},
+		{"hot loop", fixed(schedule.JitterNone, second, 0), "repeat without a pause"},
+		{"decorrelated list", fixed(schedule.JitterDecorrelated, second), "needs an exponential curve"},
+		{"constant 0", constant(schedule.JitterNone, 0), "delay is 0s"},
+		{"decorrelated constant", constant(schedule.JitterDecorrelated, second), "needs an exponential curve"},
 		{"factor jitter upside down", factor(1.2, 0.8), "low <= high"},
 		{"factor jitter negative", factor(-0.1, 1), "0 <= low"},
 		{"factor jitter 0", factor(0, 0), "high above 0"},
@@ -99,16 +99,16 @@ func TestRefusedAtConstruction(t *testing.T) {
 }
 
 // genPolicy draws any policy that can be built.
-func genPolicy() *rapid.Generator[schedule.Policy] {
-	return rapid.Custom(func(t *rapid.T) schedule.Policy {
+func genPolicy() *rapid.Generator[schedule.Backoff] {
+	return rapid.Custom(func(t *rapid.T) schedule.Backoff {
 		low := rapid.Float64Range(0, 5).Draw(t, "low")
 		factor, err := schedule.Factor(low, rapid.Float64Range(max(low, 0.01), 10).Draw(t, "high"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		curves := []schedule.Jitter{schedule.None, schedule.Full, schedule.Equal, factor, schedule.Decorrelated}
+		curves := []schedule.Jitter{schedule.JitterNone, schedule.JitterFull, schedule.JitterEqual, factor, schedule.JitterDecorrelated}
 		anyDelay := rapid.Int64Range(1, int64(schedule.MaxDelay))
-		var p schedule.Policy
+		var p schedule.Backoff
 		switch rapid.IntRange(0, 2).Draw(t, "shape") {
 		case 0:
 			base := time.Duration(anyDelay.Draw(t, "base"))
@@ -160,7 +160,7 @@ func TestExponentialMatchesExactArithmetic(t *testing.T) {
 		base := time.Duration(rapid.Int64Range(1, int64(time.Hour)).Draw(t, "base"))
 		limit := time.Duration(rapid.Int64Range(int64(base), int64(schedule.MaxDelay)).Draw(t, "limit"))
 		by := rapid.Float64Range(1.1, 100).Draw(t, "factor")
-		p, err := schedule.Exponential(base, by, limit, schedule.None)
+		p, err := schedule.Exponential(base, by, limit, schedule.JitterNone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestNominalNeverFallsOnACurve(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		base := time.Duration(rapid.Int64Range(1, int64(schedule.MaxDelay)).Draw(t, "base"))
 		limit := time.Duration(rapid.Int64Range(int64(base), int64(schedule.MaxDelay)).Draw(t, "limit"))
-		p, err := schedule.Exponential(base, rapid.Float64Range(1.1, 100).Draw(t, "factor"), limit, schedule.None)
+		p, err := schedule.Exponential(base, rapid.Float64Range(1.1, 100).Draw(t, "factor"), limit, schedule.JitterNone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -217,7 +217,7 @@ func TestSpanIsTheSumOfTheLongest(t *testing.T) {
 func TestPolicyDoesNotShareTheCallersList(t *testing.T) {
 	t.Parallel()
 	ds := []time.Duration{time.Second, time.Minute}
-	p, err := schedule.Fixed(ds, schedule.None)
+	p, err := schedule.Fixed(ds, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,15 +19,15 @@ const forms = "use exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), e
 //	default | queue | webhook                            the ready-made policies
 //
 // A jitter is none, full, equal, decorrelated or a factor such as x0.8..1.2. Durations are those of [ParseDuration].
-func Parse(text string) (Policy, error) {
+func Parse(text string) (Backoff, error) {
 	p, err := parse(strings.TrimSpace(text))
 	if err != nil {
-		return Policy{}, fmt.Errorf("backoff %q: %w", text, err)
+		return Backoff{}, fmt.Errorf("backoff %q: %w", text, err)
 	}
 	return p, nil
 }
 
-func parse(s string) (Policy, error) {
+func parse(s string) (Backoff, error) {
 	switch s {
 	case "default":
 		return Default, nil
@@ -36,12 +36,12 @@ func parse(s string) (Policy, error) {
 	case "webhook":
 		return Webhook, nil
 	case "":
-		return Policy{}, errors.New("it is empty: " + forms)
+		return Backoff{}, errors.New("it is empty: " + forms)
 	}
 	name, rest, ok := strings.Cut(s, "(")
 	args, closed := strings.CutSuffix(rest, ")")
 	if !ok || !closed {
-		return Policy{}, errors.New("it is neither a name nor a curve with its arguments in brackets: " + forms)
+		return Backoff{}, errors.New("it is neither a name nor a curve with its arguments in brackets: " + forms)
 	}
 	var items []string
 	for item := range strings.SplitSeq(args, ",") {
@@ -53,49 +53,49 @@ func parse(s string) (Policy, error) {
 	case "fixed":
 		items, j, err := splitJitter(items, around)
 		if err != nil {
-			return Policy{}, err
+			return Backoff{}, err
 		}
 		delays, err := parseDurations(items)
 		if err != nil {
-			return Policy{}, err
+			return Backoff{}, err
 		}
 		return Fixed(delays, j)
 	case "constant":
 		items, j, err := splitJitter(items, around)
 		if err != nil {
-			return Policy{}, err
+			return Backoff{}, err
 		}
 		delays, err := parseDurations(items)
 		if err != nil {
-			return Policy{}, err
+			return Backoff{}, err
 		}
 		if len(delays) != 1 {
-			return Policy{}, fmt.Errorf("constant takes one delay, here are %d: use fixed for several", len(delays))
+			return Backoff{}, fmt.Errorf("constant takes one delay, here are %d: use fixed for several", len(delays))
 		}
 		return Constant(delays[0], j)
 	}
-	return Policy{}, fmt.Errorf("curve %q is unknown: %s", strings.TrimSpace(name), forms)
+	return Backoff{}, fmt.Errorf("curve %q is unknown: %s", strings.TrimSpace(name), forms)
 }
 
-func parseExponential(items []string) (Policy, error) {
-	items, j, err := splitJitter(items, Full)
+func parseExponential(items []string) (Backoff, error) {
+	items, j, err := splitJitter(items, JitterFull)
 	if err != nil {
-		return Policy{}, err
+		return Backoff{}, err
 	}
 	if len(items) != 3 {
-		return Policy{}, fmt.Errorf("exponential takes base, factor and limit, here are %d arguments: for example exponential(1s, 2, 1h)", len(items))
+		return Backoff{}, fmt.Errorf("exponential takes base, factor and limit, here are %d arguments: for example exponential(1s, 2, 1h)", len(items))
 	}
 	base, err := ParseDuration(items[0])
 	if err != nil {
-		return Policy{}, fmt.Errorf("base: %w", err)
+		return Backoff{}, fmt.Errorf("base: %w", err)
 	}
 	by, err := strconv.ParseFloat(items[1], 64)
 	if err != nil {
-		return Policy{}, fmt.Errorf("factor %q is not a number", items[1])
+		return Backoff{}, fmt.Errorf("factor %q is not a number", items[1])
 	}
 	limit, err := ParseDuration(items[2])
 	if err != nil {
-		return Policy{}, fmt.Errorf("limit: %w", err)
+		return Backoff{}, fmt.Errorf("limit: %w", err)
 	}
 	return Exponential(base, by, limit, j)
 }
@@ -123,7 +123,7 @@ func parseDurations(items []string) ([]time.Duration, error) {
 }
 
 // String prints the policy with all its parts in the form that [Parse] reads. The zero value prints as "default".
-func (p Policy) String() string {
+func (p Backoff) String() string {
 	var args []string
 	name := "default"
 	switch p.shape {
@@ -145,10 +145,10 @@ func (p Policy) String() string {
 }
 
 // MarshalText is String.
-func (p Policy) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+func (p Backoff) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // UnmarshalText is [Parse].
-func (p *Policy) UnmarshalText(text []byte) error {
+func (p *Backoff) UnmarshalText(text []byte) error {
 	parsed, err := Parse(string(text))
 	if err != nil {
 		return err

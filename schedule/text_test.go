@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q) = %s, want %s", tt.text, got, tt.want)
 		}
 	}
-	if got := (schedule.Policy{}).String(); got != "default" {
+	if got := (schedule.Backoff{}).String(); got != "default" {
 		t.Errorf("zero policy prints as %q", got)
 	}
 }
@@ -73,7 +73,7 @@ func TestParseReadsWhatStringPrints(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back schedule.Policy
+		var back schedule.Backoff
 		if err := back.UnmarshalText(text); err != nil {
 			t.Fatal(err)
 		}

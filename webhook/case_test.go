@@ -54,7 +54,7 @@ func TestRetryAfterOnTheWholeWay(t *testing.T) {
 	for _, e := range endpoints {
 		r.enqueue(NewDelivery(e.ID, "evt_1", nil, nil))
 	}
-	first := func(s worker.Settled) bool { return s.Outcome == worker.Failed && s.Job.Attempt == 1 }
+	first := func(s worker.Settled) bool { return s.Outcome == worker.OutcomeFailed && s.Job.Attempt == 1 }
 	for _, s := range r.await(len(endpoints), first) {
 		if b := bounds[s.Job.Destination]; s.Delay < b[0] || s.Delay > b[1] {
 			t.Errorf("%s: %s, want %s to %s", s.Job.Destination, s.Delay, b[0], b[1])
@@ -76,7 +76,7 @@ func TestFailedDeliveriesComeBackSpread(t *testing.T) {
 	}
 	low, high := schedule.Webhook.Shortest(1), schedule.Webhook.Longest(1)
 	first, last := high, low
-	for _, s := range r.await(jobs, func(s worker.Settled) bool { return s.Outcome == worker.Failed && s.Job.Attempt == 1 }) {
+	for _, s := range r.await(jobs, func(s worker.Settled) bool { return s.Outcome == worker.OutcomeFailed && s.Job.Attempt == 1 }) {
 		if s.Delay < low || s.Delay > high {
 			t.Errorf("a delay of %s, the schedule's are %s to %s", s.Delay, low, high)
 		}
@@ -110,7 +110,7 @@ func TestSickEndpointsKeepToThemselves(t *testing.T) {
 		}
 	}
 	r.enqueue(batch...)
-	for _, s := range r.await(50, outcome(worker.Succeeded)) {
+	for _, s := range r.await(50, outcome(worker.OutcomeSucceeded)) {
 		if s.Job.Destination != "well" || s.Job.Attempt != 1 {
 			t.Errorf("%s, attempt %d", s.Job.Destination, s.Job.Attempt)
 		}
@@ -118,7 +118,7 @@ func TestSickEndpointsKeepToThemselves(t *testing.T) {
 	if n := len(throttling.requests()); n > 3 {
 		t.Errorf("%d calls to an endpoint that asked for a minute: no more than were under way", n)
 	}
-	if n, err := r.dead.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.Dead}}); n != 0 || err != nil {
+	if n, err := r.dead.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateDead}}); n != 0 || err != nil {
 		t.Errorf("%d are dead, %v", n, err)
 	}
 }

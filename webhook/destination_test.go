@@ -11,9 +11,9 @@ import (
 // What an endpoint asks for is what its destination gets; the slow lane it is always in.
 func TestDestinationConfig(t *testing.T) {
 	t.Parallel()
-	plain := pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 3, Lane: pools.On}
+	plain := pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 3, Lane: pools.ToggleOn}
 	asking := plain
-	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = 8, 5, 1, pools.On
+	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = 8, 5, 1, pools.ToggleOn
 	for name, c := range map[string]struct {
 		endpoint Endpoint
 		want     pools.DestinationConfig

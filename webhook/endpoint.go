@@ -39,7 +39,7 @@ type Endpoint struct {
 	Rate float64 `json:"rate,omitempty"`
 	// Schedule gives the delays after failed attempts to this endpoint. Zero means the kind's. A list of n delays makes n+1 attempts; of any other
 	// policy there are as many as the kind has.
-	Schedule schedule.Policy `json:"-"`
+	Schedule schedule.Backoff `json:"-"`
 	// AllowHTTP permits a URL without TLS.
 	AllowHTTP bool `json:"allow_http,omitempty"`
 	// TLS holds a client certificate and the authorities of the receiver. The zero value means neither: the system's authorities.

@@ -68,14 +68,14 @@ func DestinationConfig(e Endpoint) pools.DestinationConfig {
 	c := pools.DestinationConfig{
 		Breaker:     pools.WebhookBreaker(),
 		Concurrency: e.Concurrency,
-		Lane:        pools.On,
+		Lane:        pools.ToggleOn,
 		Rate:        pools.RateConfig{Rate: e.Rate},
 	}
 	if e.Adaptive {
 		c.Adaptive.Min = 1
 	}
 	if e.Shared {
-		c.Shared = pools.On
+		c.Shared = pools.ToggleOn
 	}
 	return c
 }
@@ -98,7 +98,7 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 	}
 	if of, ok := job.Headers[headerTenant]; ok && of != e.Tenant {
 		return &worker.Error{
-			Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored,
+			Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored,
 			Err: fmt.Errorf("event is of tenant %q, and the endpoint's id is another tenant's by now: add an endpoint for the tenant and resend the event to it", of),
 		}
 	}
@@ -138,10 +138,10 @@ func (s *Sender) log(ctx context.Context, e Endpoint, r Response) {
 func (s *Sender) closed(e Endpoint) error {
 	switch {
 	case s.isGone(e):
-		return &worker.Error{Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: pools.Ignored}
+		return &worker.Error{Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: pools.OutcomeIgnored}
 	case e.State != StateActive:
 		return &worker.Error{
-			Outcome: worker.Deferred, Hold: true, After: closedPause, Breaker: pools.Ignored,
+			Outcome: worker.OutcomeDeferred, Hold: true, After: closedPause, Breaker: pools.OutcomeIgnored,
 			Err: fmt.Errorf("endpoint is %s: its jobs wait until it is enabled", e.State),
 		}
 	}
@@ -183,13 +183,13 @@ func (s *Sender) endpoint(ctx context.Context, job *worker.Job) (Endpoint, error
 		return Endpoint{}, deferred(min(max(waited, newPause), max(patience/5, time.Second)), err)
 	}
 	return Endpoint{}, &worker.Error{
-		Outcome: worker.Rejected, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored,
+		Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored,
 		Err: fmt.Errorf("%w: configure it, then replay", err),
 	}
 }
 
 func deferred(wait time.Duration, err error) error {
-	return &worker.Error{Outcome: worker.Deferred, After: wait, Err: err, Breaker: pools.Ignored}
+	return &worker.Error{Outcome: worker.OutcomeDeferred, After: wait, Err: err, Breaker: pools.OutcomeIgnored}
 }
 
 // wasCutOff reports whether a call was ended from outside before any answer, in a way that says nothing about the endpoint. The timeout of the
@@ -207,7 +207,7 @@ func wasCutOff(ctx context.Context, job *worker.Job, r Response) bool {
 func cutOff(ctx context.Context, job *worker.Job, r Response) error {
 	err := &DeliveryError{Phase: r.Phase, Resent: r.Resent, Err: context.Cause(ctx)}
 	if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
-		return &worker.Error{Outcome: worker.Failed, Cause: dlq.CauseTimeout, Err: err, Breaker: pools.Ignored}
+		return &worker.Error{Outcome: worker.OutcomeFailed, Cause: dlq.CauseTimeout, Err: err, Breaker: pools.OutcomeIgnored}
 	}
 	return err
 }

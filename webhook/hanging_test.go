@@ -113,7 +113,7 @@ func TestHangingInEachPhase(t *testing.T) {
 				e := endpointAt("shop", c.url(t, heard))
 				e.Timeout = ends.endpoint
 				var err error
-				if e.Schedule, err = schedule.Fixed([]time.Duration{time.Millisecond}, schedule.None); err != nil {
+				if e.Schedule, err = schedule.Fixed([]time.Duration{time.Millisecond}, schedule.JitterNone); err != nil {
 					t.Fatal(err)
 				}
 				attempts := make(chan Attempt, 10)
@@ -136,7 +136,7 @@ func TestHangingInEachPhase(t *testing.T) {
 				neutral := ends.stop || ends.deadline > 0
 				switch {
 				case c.ok: // the status decides
-					if s.Outcome != worker.Succeeded || a.CutOff || a.Err != "" || a.Response.Status != 200 {
+					if s.Outcome != worker.OutcomeSucceeded || a.CutOff || a.Err != "" || a.Response.Status != 200 {
 						t.Errorf("%s, %v; observed %+v", s.Outcome, s.Err, a)
 					}
 					closed(t, w, "shop", 0)
@@ -146,21 +146,21 @@ func TestHangingInEachPhase(t *testing.T) {
 				}
 				switch {
 				case ends.stop:
-					if s.Outcome != worker.Interrupted || !errors.Is(s.Err, worker.ErrStopping) {
+					if s.Outcome != worker.OutcomeInterrupted || !errors.Is(s.Err, worker.ErrStopping) {
 						t.Errorf("%s, %v", s.Outcome, s.Err)
 					}
 					closed(t, w, "shop", 0)
 				case neutral:
-					if s.Outcome != worker.Failed || !strings.Contains(s.Err.Error(), c.phase.String()) {
+					if s.Outcome != worker.OutcomeFailed || !strings.Contains(s.Err.Error(), c.phase.String()) {
 						t.Errorf("%s, %v", s.Outcome, s.Err)
 					}
 					closed(t, w, "shop", 0)
 				default:
 					var timeout net.Error
-					if s.Outcome != worker.Failed || !errors.Is(s.Err, worker.ErrTimeout) && !errors.As(s.Err, &timeout) {
+					if s.Outcome != worker.OutcomeFailed || !errors.Is(s.Err, worker.ErrTimeout) && !errors.As(s.Err, &timeout) {
 						t.Errorf("%s, %v", s.Outcome, s.Err)
 					}
-					r.await(1, func(s worker.Settled) bool { return s.Settlement == worker.DeadLetter })
+					r.await(1, func(s worker.Settled) bool { return s.Settlement == worker.SettlementDeadLetter })
 					closed(t, w, "shop", 2)
 					if list := r.entries(); len(list) != 1 || list[0].Cause != dlq.CauseTimeout || list[0].AttemptCount != 2 {
 						t.Errorf("entries %+v", list)

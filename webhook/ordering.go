@@ -93,7 +93,7 @@ const headerLine = "webhook-line"
 // Observe implements [worker.Observer]: a delivery that came to its end leaves its line.
 func (o *Ordering) Observe(e worker.Event) {
 	s, ok := e.(*worker.Settled)
-	if !ok || s.Kind != KindDeliver || s.Job == nil || s.SettleErr != nil || s.Settlement != worker.Ack && s.Settlement != worker.DeadLetter {
+	if !ok || s.Kind != KindDeliver || s.Job == nil || s.SettleErr != nil || s.Settlement != worker.SettlementAck && s.Settlement != worker.SettlementDeadLetter {
 		return
 	}
 	if _, inLine := s.Job.Headers[headerLine]; !inLine {

@@ -61,7 +61,7 @@ func judge(r Response, e Endpoint, now time.Time) error {
 	case 200 <= r.Status && r.Status < 300:
 		return nil
 	}
-	out := &worker.Error{Outcome: worker.Failed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.Ignored}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.OutcomeIgnored}
 	switch {
 	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
@@ -69,12 +69,12 @@ func judge(r Response, e Endpoint, now time.Time) error {
 			out.Gate = out.After
 		}
 	case r.Status == http.StatusGone:
-		out.Outcome, out.Cause = worker.Rejected, dlq.CauseEndpointGone
+		out.Outcome, out.Cause = worker.OutcomeRejected, dlq.CauseEndpointGone
 	case r.Status >= 500:
-		out.Breaker = pools.Failure
+		out.Breaker = pools.OutcomeFailure
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
 	case r.Status >= 400 && e.ClientErrors == ClientErrorsReject:
-		out.Outcome = worker.Rejected
+		out.Outcome = worker.OutcomeRejected
 	}
 	return out
 }
@@ -82,9 +82,9 @@ func judge(r Response, e Endpoint, now time.Time) error {
 // judgeSilence is for attempts to which no response came.
 func judgeSilence(r Response, e Endpoint) error {
 	if errors.Is(r.Err, ErrBlocked) {
-		return &worker.Error{Outcome: worker.Rejected, Err: ErrBlocked, Breaker: pools.Ignored}
+		return &worker.Error{Outcome: worker.OutcomeRejected, Err: ErrBlocked, Breaker: pools.OutcomeIgnored}
 	}
-	out := &worker.Error{Outcome: worker.Failed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.Failure}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.OutcomeFailure}
 	if isTimeout(r.Err) || errors.Is(r.Err, worker.ErrTimeout) {
 		out.Cause = dlq.CauseTimeout
 	}

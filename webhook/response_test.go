@@ -29,7 +29,7 @@ type verdict struct {
 func verdictOf(t *testing.T, err error) verdict {
 	t.Helper()
 	if err == nil {
-		return verdict{Outcome: worker.Succeeded, Breaker: pools.Success}
+		return verdict{Outcome: worker.OutcomeSucceeded, Breaker: pools.OutcomeSuccess}
 	}
 	var e *worker.Error
 	if !errors.As(err, &e) {
@@ -39,11 +39,11 @@ func verdictOf(t *testing.T, err error) verdict {
 }
 
 var (
-	success  = verdict{Outcome: worker.Succeeded, Breaker: pools.Success}
-	ignored  = verdict{Outcome: worker.Failed, Breaker: pools.Ignored}
-	outage   = verdict{Outcome: worker.Failed, Breaker: pools.Failure}
-	rejected = verdict{Outcome: worker.Rejected, Breaker: pools.Ignored}
-	gone     = verdict{Outcome: worker.Rejected, Breaker: pools.Ignored, Cause: dlq.CauseEndpointGone}
+	success  = verdict{Outcome: worker.OutcomeSucceeded, Breaker: pools.OutcomeSuccess}
+	ignored  = verdict{Outcome: worker.OutcomeFailed, Breaker: pools.OutcomeIgnored}
+	outage   = verdict{Outcome: worker.OutcomeFailed, Breaker: pools.OutcomeFailure}
+	rejected = verdict{Outcome: worker.OutcomeRejected, Breaker: pools.OutcomeIgnored}
+	gone     = verdict{Outcome: worker.OutcomeRejected, Breaker: pools.OutcomeIgnored, Cause: dlq.CauseEndpointGone}
 )
 
 // TestEveryStatus goes through all codes that HTTP can express, for both meanings of a client error.
@@ -123,7 +123,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestEndpointSchedule(t *testing.T) {
 	t.Parallel()
-	own, err := schedule.Constant(time.Minute, schedule.None)
+	own, err := schedule.Constant(time.Minute, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

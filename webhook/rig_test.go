@@ -156,9 +156,9 @@ func (r *rig) entries() []dlq.Entry {
 }
 
 // soon is a schedule that does not make tests wait.
-func soon(t *testing.T) schedule.Policy {
+func soon(t *testing.T) schedule.Backoff {
 	t.Helper()
-	p, err := schedule.Constant(time.Millisecond, schedule.None)
+	p, err := schedule.Constant(time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

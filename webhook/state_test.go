@@ -50,7 +50,7 @@ func TestPausedEndpoint(t *testing.T) {
 			w.set(t, closed)
 			r.events20("shop", "evt")
 			for _, s := range r.await(20, any1) {
-				if s.Settlement != worker.Hold || s.Cause != dlq.CauseDestinationOpen || s.Reason != "forced_open" {
+				if s.Settlement != worker.SettlementHold || s.Cause != dlq.CauseDestinationOpen || s.Reason != "forced_open" {
 					t.Errorf("%s, %s, %s", s.Settlement, s.Cause, s.Reason)
 				}
 			}
@@ -58,7 +58,7 @@ func TestPausedEndpoint(t *testing.T) {
 				t.Fatalf("%d held, %d calls", held, len(rec.requests()))
 			}
 			w.set(t, e)
-			for _, s := range r.await(20, outcome(worker.Succeeded)) {
+			for _, s := range r.await(20, outcome(worker.OutcomeSucceeded)) {
 				if s.Job.Attempt != 1 {
 					t.Errorf("attempt %d", s.Job.Attempt)
 				}
@@ -72,7 +72,7 @@ func TestPausedEndpoint(t *testing.T) {
 
 func (r *rig) heldFor(endpoint string) int {
 	r.t.Helper()
-	n, err := r.dead.Count(r.t.Context(), dlq.Filter{States: []dlq.State{dlq.Held}, Destination: endpoint})
+	n, err := r.dead.Count(r.t.Context(), dlq.Filter{States: []dlq.State{dlq.StateHeld}, Destination: endpoint})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -92,12 +92,12 @@ func TestPauseThatTheWorkerHasNotHeardOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
-	if s := r.await(1, any1)[0]; s.Settlement != worker.Hold || s.Reason != worker.ReasonHeld {
+	if s := r.await(1, any1)[0]; s.Settlement != worker.SettlementHold || s.Reason != worker.ReasonHeld {
 		t.Errorf("%s, %s", s.Settlement, s.Reason)
 	}
 	closed(t, w, "shop", 0)
 	w.set(t, e)
-	if s := r.await(1, outcome(worker.Succeeded))[0]; s.Job.Attempt != 1 || len(rec.requests()) != 1 {
+	if s := r.await(1, outcome(worker.OutcomeSucceeded))[0]; s.Job.Attempt != 1 || len(rec.requests()) != 1 {
 		t.Errorf("attempt %d, %d calls", s.Job.Attempt, len(rec.requests()))
 	}
 }
@@ -116,10 +116,10 @@ func TestGoneEndpointLetsItsJobsGo(t *testing.T) {
 	over.State, over.Reason = StateDisabled, ReasonGone
 	w.set(t, paused)
 	r.events20("shop", "evt")
-	r.await(20, settlement(worker.Hold))
+	r.await(20, settlement(worker.SettlementHold))
 	w.Destinations().Gate("shop", time.Now(), time.Now().Add(time.Hour))
 	w.set(t, over)
-	for _, s := range r.await(20, settlement(worker.DeadLetter)) {
+	for _, s := range r.await(20, settlement(worker.SettlementDeadLetter)) {
 		if s.Cause != dlq.CauseEndpointGone {
 			t.Errorf("%s", s.Cause)
 		}
@@ -140,12 +140,12 @@ func TestDeletedEndpointLetsItsJobsGo(t *testing.T) {
 	paused.State = StatePaused
 	w.set(t, paused)
 	r.events20("shop", "evt")
-	r.await(20, settlement(worker.Hold))
+	r.await(20, settlement(worker.SettlementHold))
 	w.set(t)
 	if err := Apply(w.Destinations(), time.Now(), Endpoint{ID: "shop"}, true); err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range r.await(20, settlement(worker.DeadLetter)) {
+	for _, s := range r.await(20, settlement(worker.SettlementDeadLetter)) {
 		if s.Cause != dlq.CauseEndpointGone {
 			t.Errorf("%s", s.Cause)
 		}
@@ -179,7 +179,7 @@ func TestApply(t *testing.T) {
 		if !v.OK() {
 			t.Fatal(v)
 		}
-		p.Done(now, pools.Failure)
+		p.Done(now, pools.OutcomeFailure)
 	}
 	see := func() pools.DestinationSnapshot {
 		t.Helper()

@@ -50,9 +50,9 @@ func TestDeliveredOnce(t *testing.T) {
 	}}, e)
 	job := NewDelivery("shop", "evt_1", allBytes(), map[string]string{"content-type": "application/octet-stream"})
 	r.enqueue(job)
-	r.await(1, outcome(worker.Succeeded))
+	r.await(1, outcome(worker.OutcomeSucceeded))
 	r.enqueue(job)
-	r.await(1, outcome(worker.Duplicate))
+	r.await(1, outcome(worker.OutcomeDuplicate))
 
 	seen := rec.requests()
 	if len(seen) != 3 {
@@ -80,7 +80,7 @@ func TestExhausted(t *testing.T) {
 	r := newRig(t)
 	w := r.start(Config{}, e)
 	r.enqueue(NewDelivery("shop", "evt_1", allBytes(), nil))
-	r.await(1, func(e worker.Settled) bool { return e.Settlement == worker.DeadLetter })
+	r.await(1, func(e worker.Settled) bool { return e.Settlement == worker.SettlementDeadLetter })
 	list := r.entries()
 	if len(list) != 1 || list[0].Cause != dlq.CauseExhausted || list[0].AttemptCount != 3 || len(rec.requests()) != 3 {
 		t.Fatalf("%d calls, %+v", len(rec.requests()), list)
@@ -119,9 +119,9 @@ func TestClientErrorsRejected(t *testing.T) {
 	for i := range 20 {
 		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
 	}
-	r.await(20, outcome(worker.Rejected))
+	r.await(20, outcome(worker.OutcomeRejected))
 	r.enqueue(NewDelivery("shop", "evt_good", nil, nil))
-	r.await(1, outcome(worker.Succeeded))
+	r.await(1, outcome(worker.OutcomeSucceeded))
 	if n := len(rec.requests()); n != 21 {
 		t.Errorf("%d calls, want 21", n)
 	}
@@ -149,13 +149,13 @@ func TestOnlyOutagesOpenTheBreaker(t *testing.T) {
 	for i := range 12 {
 		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
 	}
-	tried := r.await(9, func(e worker.Settled) bool { return e.Outcome != worker.Deferred })
+	tried := r.await(9, func(e worker.Settled) bool { return e.Outcome != worker.OutcomeDeferred })
 	if tr := <-r.opened; tr.To != pools.StateOpen || tr.Destination != "shop" {
 		t.Errorf("%+v", tr)
 	}
 	failed := 0
 	for _, e := range tried {
-		if e.Outcome == worker.Failed {
+		if e.Outcome == worker.OutcomeFailed {
 			failed++
 		}
 	}
@@ -187,12 +187,12 @@ func TestStopIsNeutral(t *testing.T) {
 		<-arrived
 	}
 	w.stop()
-	r.await(6, outcome(worker.Interrupted))
+	r.await(6, outcome(worker.OutcomeInterrupted))
 	closed(t, w, "shop", 0)
 
 	healthy.Store(true)
 	r.start(Config{}, e)
-	for _, e := range r.await(6, outcome(worker.Succeeded)) {
+	for _, e := range r.await(6, outcome(worker.OutcomeSucceeded)) {
 		if e.Job.Attempt != 1 {
 			t.Errorf("job %s: attempt %d, want 1: the stop spent one", e.Job.ID, e.Job.Attempt)
 		}
@@ -214,14 +214,14 @@ func TestThrottled(t *testing.T) {
 	w := r.start(Config{}, e)
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
 	throttled := r.await(1, any1)[0]
-	if throttled.Outcome != worker.Failed || throttled.Delay < time.Second {
+	if throttled.Outcome != worker.OutcomeFailed || throttled.Delay < time.Second {
 		t.Errorf("%s with a delay of %s, want at least 1s", throttled.Outcome, throttled.Delay)
 	}
 	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
-	if e := r.await(1, any1)[0]; e.Outcome != worker.Deferred || e.Reason != "gated" {
+	if e := r.await(1, any1)[0]; e.Outcome != worker.OutcomeDeferred || e.Reason != "gated" {
 		t.Errorf("the second job: %s, %s", e.Outcome, e.Reason)
 	}
-	for _, e := range r.await(2, outcome(worker.Succeeded)) {
+	for _, e := range r.await(2, outcome(worker.OutcomeSucceeded)) {
 		if want := 2 - strings.Count(e.Job.Headers[HeaderID], "2"); e.Job.Attempt != want {
 			t.Errorf("%s: attempt %d, want %d", e.Job.Headers[HeaderID], e.Job.Attempt, want)
 		}
@@ -238,20 +238,20 @@ func TestDeferredJobsLive(t *testing.T) {
 	w.Destinations().Gate("shop", time.Now(), time.Now().Add(time.Second))
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
 	for _, e := range r.await(3, any1) {
-		if e.Outcome != worker.Deferred || e.Settlement != worker.Retry {
+		if e.Outcome != worker.OutcomeDeferred || e.Settlement != worker.SettlementRetry {
 			t.Errorf("gated: %s, %s", e.Outcome, e.Settlement)
 		}
 	}
-	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 {
+	if e := r.await(1, outcome(worker.OutcomeSucceeded))[0]; e.Job.Attempt != 1 {
 		t.Errorf("gated: attempt %d", e.Job.Attempt)
 	}
 	w.Destinations().Force("shop", time.Now(), pools.OverrideOpen)
 	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
-	if e := r.await(1, any1)[0]; e.Outcome != worker.Deferred || e.Settlement != worker.Hold {
+	if e := r.await(1, any1)[0]; e.Outcome != worker.OutcomeDeferred || e.Settlement != worker.SettlementHold {
 		t.Errorf("forced open: %s, %s", e.Outcome, e.Settlement)
 	}
 	w.Destinations().Force("shop", time.Now(), pools.OverrideNone)
-	if e := r.await(1, outcome(worker.Succeeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 2 || len(r.entries()) != 0 {
+	if e := r.await(1, outcome(worker.OutcomeSucceeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 2 || len(r.entries()) != 0 {
 		t.Errorf("attempt %d, %d calls, %d dead letters", e.Job.Attempt, len(rec.requests()), len(r.entries()))
 	}
 }
@@ -279,7 +279,7 @@ func TestHangingEndpointKeepsToItself(t *testing.T) {
 		}
 	}
 	r.enqueue(jobs...)
-	r.await(50, outcome(worker.Succeeded))
+	r.await(50, outcome(worker.OutcomeSucceeded))
 	if n := len(fast.requests()); n != 50 {
 		t.Errorf("%d fast deliveries, want 50", n)
 	}
@@ -296,7 +296,7 @@ func TestOwnSchedule(t *testing.T) {
 	var endpoints []Endpoint
 	for id, delays := range map[string]int{"short": 1, "long": 4} {
 		e := endpointAt(id, rec.URL)
-		own, err := schedule.Fixed(slices.Repeat([]time.Duration{time.Millisecond}, delays), schedule.None)
+		own, err := schedule.Fixed(slices.Repeat([]time.Duration{time.Millisecond}, delays), schedule.JitterNone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,7 +307,7 @@ func TestOwnSchedule(t *testing.T) {
 	for _, e := range endpoints {
 		r.enqueue(NewDelivery(e.ID, "evt_1", nil, nil))
 	}
-	r.await(2, func(e worker.Settled) bool { return e.Settlement == worker.DeadLetter })
+	r.await(2, func(e worker.Settled) bool { return e.Settlement == worker.SettlementDeadLetter })
 	for _, letter := range r.entries() {
 		if want := map[string]int{"short": 2, "long": 5}[letter.Destination]; letter.AttemptCount != want || letter.Cause != dlq.CauseExhausted {
 			t.Errorf("%s: %d attempts, %s, want %d", letter.Destination, letter.AttemptCount, letter.Cause, want)

@@ -68,7 +68,7 @@ var guards = [...]func(*attempt, context.Context) (verdict, bool){
 func (a *attempt) guard(stop context.Context) (verdict, bool) {
 	for _, step := range &guards {
 		if stop.Err() != nil {
-			return verdict{outcome: Interrupted, err: ErrStopping}, true
+			return verdict{outcome: OutcomeInterrupted, err: ErrStopping}, true
 		}
 		if v, done := step(a, stop); done {
 			return v, true
@@ -87,7 +87,7 @@ func (a *attempt) finish(v verdict) {
 func (a *attempt) release(v verdict) {
 	now := time.Now()
 	if a.started.IsZero() {
-		v.breaker = pools.Ignored
+		v.breaker = pools.OutcomeIgnored
 	} else {
 		a.tell(&v, now)
 	}
@@ -105,8 +105,8 @@ func (a *attempt) release(v verdict) {
 func (a *attempt) tell(v *verdict, now time.Time) {
 	if a.seat {
 		heard := v.breaker
-		if v.gate > 0 && heard == pools.Ignored {
-			heard = pools.Slow // asked to slow down
+		if v.gate > 0 && heard == pools.OutcomeIgnored {
+			heard = pools.OutcomeSlow // asked to slow down
 		}
 		a.kind.pool.hear(a.started, now, heard)
 	}
@@ -115,6 +115,6 @@ func (a *attempt) tell(v *verdict, now time.Time) {
 	}
 	if v.destination != "" && v.destination != a.job.Destination {
 		a.w.destinations.Record(v.destination, now, v.breaker)
-		v.breaker = pools.Ignored
+		v.breaker = pools.OutcomeIgnored
 	}
 }

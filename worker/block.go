@@ -32,9 +32,9 @@ func (a *attempt) resume(stop context.Context) (verdict, bool) {
 		return verdict{}, false
 	case err != nil:
 		return a.lettersDown(err), true
-	case e.State == dlq.Purged, e.State == dlq.Replayed:
+	case e.State == dlq.StatePurged, e.State == dlq.StateReplayed:
 		return purged(), true
-	case e.State != dlq.Dead:
+	case e.State != dlq.StateDead:
 		return verdict{}, false
 	case !bytes.Equal(e.Message.Body, a.job.Payload):
 		return verdict{}, false // another job of this id: the claim tells
@@ -43,8 +43,8 @@ func (a *attempt) resume(stop context.Context) (verdict, bool) {
 	switch {
 	case !done:
 		// Its ledger is open: the process that stored the entry died before it could close it, or the ledger has forgotten.
-		return verdict{outcome: Rejected, cause: e.Cause, err: errors.New(e.Error)}, true
-	case v.outcome == Duplicate && v.result == nil:
+		return verdict{outcome: OutcomeRejected, cause: e.Cause, err: errors.New(e.Error)}, true
+	case v.outcome == OutcomeDuplicate && v.result == nil:
 		return blocked(e), true
 	}
 	return v, true
@@ -52,7 +52,7 @@ func (a *attempt) resume(stop context.Context) (verdict, bool) {
 
 // recall looks whether a delivery that ends dead without having run is one that died before: it is stored and told once.
 func (a *attempt) recall(v verdict) verdict {
-	if v.outcome != Rejected || a.held.Token != 0 || !a.mayHaveDied() {
+	if v.outcome != OutcomeRejected || a.held.Token != 0 || !a.mayHaveDied() {
 		return v
 	}
 	e, err := a.died()
@@ -61,9 +61,9 @@ func (a *attempt) recall(v verdict) verdict {
 		return v
 	case err != nil:
 		return a.lettersDown(err)
-	case e.State == dlq.Dead:
+	case e.State == dlq.StateDead:
 		return blocked(e)
-	case e.State == dlq.Held:
+	case e.State == dlq.StateHeld:
 		return v
 	}
 	return purged()
@@ -77,7 +77,7 @@ func (a *attempt) died() (dlq.Entry, error) {
 	for {
 		job, run := a.entryKey()
 		e, err := a.w.letters.Get(a.w.settling.context(), dlq.EntryID(job, run))
-		if err != nil || e.State != dlq.Replayed || a.job == nil || a.sameID || !a.numbered() {
+		if err != nil || e.State != dlq.StateReplayed || a.job == nil || a.sameID || !a.numbered() {
 			return e, err
 		}
 		a.nextRun(e)
@@ -104,15 +104,15 @@ func (a *attempt) nextRun(e dlq.Entry) {
 func blocked(e dlq.Entry) verdict {
 	wait := min(max(time.Since(e.StoredAt)/4, minBlocked), maxBlocked)
 	return verdict{
-		outcome: Deferred, reason: ReasonBlocked, after: wait,
+		outcome: OutcomeDeferred, reason: ReasonBlocked, after: wait,
 		err: fmt.Errorf("dead letter %s blocks its group: replay it or purge it", e.ID),
 	}
 }
 
 func purged() verdict {
-	return verdict{outcome: Duplicate, err: errors.New("this dead letter was purged or replayed")}
+	return verdict{outcome: OutcomeDuplicate, err: errors.New("this dead letter was purged or replayed")}
 }
 
 func (a *attempt) lettersDown(err error) verdict {
-	return verdict{outcome: Deferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
+	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
 }

@@ -61,7 +61,7 @@ func onGroups(t *testing.T, dead worker.OnDead, do func(f *field, j *journal)) {
 }
 
 func TestGroupGoesOnBehindItsDead(t *testing.T) {
-	onGroups(t, worker.Continue, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadContinue, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		j.want(t, "a second later", "bad.0", "after.0")
@@ -74,19 +74,19 @@ func TestGroupGoesOnBehindItsDead(t *testing.T) {
 
 // A dead job keeps its place, tells so once, and holds up nobody but its own group.
 func TestBlockedGroupWaits(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.add("h", "other")
 		f.after(12 * time.Hour)
 		slices.Sort(j.ran)
 		j.want(t, "half a day later", "bad.0", "other.0")
-		if e := f.entry("bad", 0); e.State != dlq.Dead || e.AttemptCount != 1 {
+		if e := f.entry("bad", 0); e.State != dlq.StateDead || e.AttemptCount != 1 {
 			t.Errorf("entry %+v", e)
 		}
 		deadLetters, looks := 0, 0
 		for _, s := range f.settled("bad") {
 			switch {
-			case s.Settlement == worker.DeadLetter:
+			case s.Settlement == worker.SettlementDeadLetter:
 				deadLetters++
 			case s.Reason == worker.ReasonBlocked:
 				looks++
@@ -108,14 +108,14 @@ func TestBlockedGroupWaits(t *testing.T) {
 
 // What was replayed runs at the head of its group, before what came after it. The copy at the group's end runs nothing.
 func TestReplayOfABlockedJobRunsInItsPlace(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		j.mend()
 		f.replay()
 		f.after(2 * time.Minute)
 		j.want(t, "after the replay", "bad.0", "bad.1", "after.0")
-		if s := f.settled("bad"); s[len(s)-1].Outcome != worker.Duplicate || f.left() != 0 {
+		if s := f.settled("bad"); s[len(s)-1].Outcome != worker.OutcomeDuplicate || f.left() != 0 {
 			t.Errorf("the copy ended as %s, %d messages are left", s[len(s)-1].Outcome, f.left())
 		}
 	})
@@ -123,13 +123,13 @@ func TestReplayOfABlockedJobRunsInItsPlace(t *testing.T) {
 
 // A replayed run that dies again blocks again, as the run that it was, and can be replayed again.
 func TestReplayedRunBlocksAgain(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		f.replay()
 		f.after(2 * time.Minute)
 		j.want(t, "after the first replay", "bad.0", "bad.1")
-		if e := f.entry("bad", 1); e.State != dlq.Dead {
+		if e := f.entry("bad", 1); e.State != dlq.StateDead {
 			t.Errorf("the second run's entry is %s", e.State)
 		}
 		j.mend()
@@ -144,7 +144,7 @@ func TestReplayedRunBlocksAgain(t *testing.T) {
 
 // A job that waited at the head for longer than its max age is replayed all the same: the replay is when its waiting began.
 func TestReplayOfAnOldBlockedJob(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(40 * time.Hour)
 		if e := f.entry("bad", 0); e.Cause != dlq.CauseExhausted {
@@ -165,7 +165,7 @@ func TestReplayOfAnOldBlockedJob(t *testing.T) {
 
 // A replay that drops the deadline of a blocked job drops it at the head, too.
 func TestReplayOfABlockedJobWithoutItsDeadline(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		client, err := worker.NewClient(worker.ClientConfig{Broker: f.fake})
 		if err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ func TestReplayOfABlockedJobWithoutItsDeadline(t *testing.T) {
 
 // The ledger forgets a closed run after two days. The dead letter does not, and the job stays where it is.
 func TestBlockedJobOutlivesItsLedger(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(6 * 24 * time.Hour)
 		j.want(t, "days later", "bad.0")
@@ -202,7 +202,7 @@ func TestBlockedJobOutlivesItsLedger(t *testing.T) {
 
 // A foreign message has no number of its run: its replay is a job of its own at the end of the group, and its place is given up.
 func TestReplayOfABlockedForeignMessage(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		j.mu.Lock()
 		j.foreign = true
 		j.mu.Unlock()
@@ -221,7 +221,7 @@ func TestReplayOfABlockedForeignMessage(t *testing.T) {
 
 // A message that nobody can read blocks its group until it is purged.
 func TestUndecodableMessageBlocks(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		bad := queue.Message{Headers: map[string]string{queue.HeaderEnvelope: "{"}}
 		f.fake.Publish(f.ctx, worker.DefaultQueue, []queue.Publication{{Message: bad, Group: "g"}})
 		f.add("g", "after")
@@ -229,7 +229,7 @@ func TestUndecodableMessageBlocks(t *testing.T) {
 		j.want(t, "an hour later")
 		deadLetters := 0
 		for _, s := range f.settled("") {
-			if s.Settlement == worker.DeadLetter {
+			if s.Settlement == worker.SettlementDeadLetter {
 				deadLetters++
 			}
 		}
@@ -246,13 +246,13 @@ func TestUndecodableMessageBlocks(t *testing.T) {
 
 // A worker that dies between storing the dead letter and closing the run leaves a job that is dead all the same.
 func TestDeadLetterWithoutAClosedRunBlocks(t *testing.T) {
-	onGroups(t, worker.Block, func(f *field, j *journal) {
+	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
 		env := queue.Envelope{ID: "bad", Kind: "job", EnqueuedAt: time.Now()}
 		m, err := queue.NewMessage(env, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := dlq.Entry{Job: "bad", State: dlq.Dead, Queue: worker.DefaultQueue, Kind: "job", Cause: dlq.CauseExhausted, Error: "boom", Message: m}
+		e := dlq.Entry{Job: "bad", State: dlq.StateDead, Queue: worker.DefaultQueue, Kind: "job", Cause: dlq.CauseExhausted, Error: "boom", Message: m}
 		if err := f.dead.Put(f.ctx, []dlq.Entry{e})[0]; err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // returns lets n jobs fail in the same instant and tells after what time each came back, sorted.
-func returns(t *testing.T, n int, backoff schedule.Policy) []time.Duration {
+func returns(t *testing.T, n int, backoff schedule.Backoff) []time.Duration {
 	t.Helper()
 	var after []time.Duration
 	cfg := jobtest.Config{Unkeyed: true, Worker: worker.Config{Concurrency: n}}
@@ -54,7 +54,7 @@ func TestFailedJobsComeBackSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, jitter := range map[string]schedule.Jitter{"20 percent": factor, "full": schedule.Full} {
+	for name, jitter := range map[string]schedule.Jitter{"20 percent": factor, "full": schedule.JitterFull} {
 		t.Run(name, func(t *testing.T) {
 			backoff, err := schedule.Constant(delay, jitter)
 			if err != nil {

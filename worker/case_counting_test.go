@@ -47,7 +47,7 @@ func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 		for range 20 {
 			ids = append(ids, b.Enqueue(worker.NewJob{Kind: "job"}))
 		}
-		b.Break(jobtest.Claims)
+		b.Break(jobtest.PartClaims)
 		b.Advance(10 * time.Minute)
 		for _, id := range ids {
 			if b.Attempts(id) != 0 {
@@ -60,7 +60,7 @@ func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 		if n := len(b.Settlements(ids[0])); n > 2 || watch.settled.Load() > 10 {
 			t.Errorf("%d deliveries of one job, %d of all, in 10 minutes without a store: leasing has not paused", n, watch.settled.Load())
 		}
-		b.Repair(jobtest.Claims)
+		b.Repair(jobtest.PartClaims)
 		b.Advance(10 * time.Second)
 		if watch.resumed.Load() != watch.paused.Load() || b.Worker().Ready() != nil {
 			t.Errorf("paused %d times, resumed %d times, ready: %v", watch.paused.Load(), watch.resumed.Load(), b.Worker().Ready())
@@ -79,8 +79,8 @@ func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 
 // Kinds without a key need no store: they are bounded by their own count.
 func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
-	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 3, Idempotency: worker.None}, fails, func(t *testing.T, b *jobtest.Bench) {
-		b.Break(jobtest.Claims)
+	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 3, Idempotency: worker.IdempotencyNone}, fails, func(t *testing.T, b *jobtest.Bench) {
+		b.Break(jobtest.PartClaims)
 		id := b.Enqueue(worker.NewJob{Kind: "job"})
 		b.Drain()
 		if e := b.DeadOne(); b.Attempts(id) != 3 || e.AttemptCount != 3 {
@@ -97,7 +97,7 @@ func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 			b.Force("d.test", pools.OverrideOpen)
 			id := b.Enqueue(worker.NewJob{Kind: "job"})
 			b.Advance(20 * time.Second)
-			if s := b.Settlements(id); len(s) == 0 || s[0].Outcome != worker.Deferred || s[0].Reason != "forced_open" {
+			if s := b.Settlements(id); len(s) == 0 || s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != "forced_open" {
 				t.Errorf("while forced open: %s", b.Where(id))
 			}
 			b.Force("d.test", pools.OverrideNone)

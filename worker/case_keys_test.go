@@ -41,7 +41,7 @@ func testKeyOfADeadWorkerIsTakenOver(t *testing.T, on stores) {
 		id := b.Enqueue(worker.NewJob{Kind: "job", Key: "k"})
 		b.Advance(0)
 		dying := record(t, b, "job", "k")
-		if dying.State != idempotency.Acquired {
+		if dying.State != idempotency.StatusAcquired {
 			t.Fatalf("the key is %s, not claimed", dying.State)
 		}
 		b.Kill()
@@ -59,7 +59,7 @@ func testKeyOfADeadWorkerIsTakenOver(t *testing.T, on stores) {
 		if err := b.Claims().Complete(t.Context(), []idempotency.Completion{{Held: old, Result: result}})[0]; !errors.Is(err, idempotency.ErrClaimLost) {
 			t.Errorf("the old owner's completion: %v", err)
 		}
-		if r := record(t, b, "job", "k"); r.State != idempotency.Completed || r.Token != last || len(r.Result.Data) > 0 {
+		if r := record(t, b, "job", "k"); r.State != idempotency.StatusCompleted || r.Token != last || len(r.Result.Data) > 0 {
 			t.Errorf("record %+v", r)
 		}
 	})
@@ -83,14 +83,14 @@ func testOnlySuccessIsServedAgain(t *testing.T, on stores) {
 				return nil
 			}, func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
-				if s := b.Work(); s.Outcome != worker.Failed {
+				if s := b.Work(); s.Outcome != worker.OutcomeFailed {
 					t.Fatal(b.Where(id))
 				}
-				if s := b.Work(); s.Outcome != worker.Succeeded || b.Attempts(id) != 2 {
+				if s := b.Work(); s.Outcome != worker.OutcomeSucceeded || b.Attempts(id) != 2 {
 					t.Fatalf("the second attempt did not run: %s", b.Where(id))
 				}
 				b.Duplicate(id)
-				if s := b.Work(); s.Outcome != worker.Duplicate || string(s.Result.Data) != "done" || b.Attempts(id) != 2 {
+				if s := b.Work(); s.Outcome != worker.OutcomeDuplicate || string(s.Result.Data) != "done" || b.Attempts(id) != 2 {
 					t.Errorf("a duplicate was told %q: %s", s.Result.Data, b.Where(id))
 				}
 			})
@@ -116,7 +116,7 @@ func testRejectionIsNotServedAgain(t *testing.T, on stores) {
 		}
 		reject = false
 		second := b.Enqueue(worker.NewJob{Kind: "job", Key: "k"})
-		if s := b.Work(); s.Outcome != worker.Succeeded {
+		if s := b.Work(); s.Outcome != worker.OutcomeSucceeded {
 			t.Errorf("the second job of the key: %s", b.Where(second))
 		}
 	})
@@ -172,7 +172,7 @@ func testConflict(t *testing.T, on stores, first error, advance time.Duration) {
 		if b.Attempts(free) != 1 {
 			t.Errorf("the same key of another kind: %s", b.Where(free))
 		}
-		if got := record(t, b, "charge", "ord-7"); got.State != idempotency.Completed || string(got.Result.Data) != "charged" {
+		if got := record(t, b, "charge", "ord-7"); got.State != idempotency.StatusCompleted || string(got.Result.Data) != "charged" {
 			t.Errorf("the first job's record: %+v", got)
 		}
 		for _, what := range ran {
@@ -197,11 +197,11 @@ func testKeyOfADeadJobIsFree(t *testing.T, on stores) {
 		b.Enqueue(worker.NewJob{Kind: "job", Key: "k", Payload: []byte(`{"amt":10,"cur":"EUR"}`)})
 		b.Drain()
 		b.Enqueue(worker.NewJob{Kind: "job", Key: "k", Payload: []byte(`{"cur":"EUR","amt":10}`)})
-		if s := b.Work(); s.Outcome != worker.Succeeded {
+		if s := b.Work(); s.Outcome != worker.OutcomeSucceeded {
 			t.Errorf("after the first was dead: %s", b.Where(s.Job.ID))
 		}
 		b.Enqueue(worker.NewJob{Kind: "job", Key: "k", Payload: []byte(`{"amt":10,"cur":"EUR"}`)})
-		if s := b.Work(); s.Outcome != worker.Rejected || s.Cause != dlq.CauseMismatch {
+		if s := b.Work(); s.Outcome != worker.OutcomeRejected || s.Cause != dlq.CauseMismatch {
 			t.Errorf("another order of keys after the second was done: %s", b.Where(s.Job.ID))
 		}
 	})
@@ -223,13 +223,13 @@ func testResultTooLargeToKeep(t *testing.T, on stores) {
 		return nil
 	}, func(t *testing.T, b *jobtest.Bench) {
 		id := b.Enqueue(worker.NewJob{Kind: "job"})
-		if s := b.Work(); s.Outcome != worker.Succeeded || !s.ResultOmitted {
+		if s := b.Work(); s.Outcome != worker.OutcomeSucceeded || !s.ResultOmitted {
 			t.Errorf("omitted: %v: %s", s.ResultOmitted, b.Where(id))
 		}
 		b.Duplicate(id)
 		s := b.Work()
 		r := s.Result
-		if s.Outcome != worker.Duplicate || !r.Omitted || r.Data != nil || r.Size != int64(len(large)) || r.SHA256 != sha256.Sum256(large) {
+		if s.Outcome != worker.OutcomeDuplicate || !r.Omitted || r.Data != nil || r.Size != int64(len(large)) || r.SHA256 != sha256.Sum256(large) {
 			t.Errorf("the duplicate was told %d bytes, omitted %v, size %d: %s", len(r.Data), r.Omitted, r.Size, b.Where(id))
 		}
 		if effects != 1 || len(b.Dead()) > 0 {

@@ -79,7 +79,7 @@ func TestJobFinishedWhileItsLeaseIsLostStaysDone(t *testing.T) {
 			t.Errorf("the handler ran %d times: %s", n, b.Where(id))
 		}
 		record, err := b.Claims().Get(t.Context(), idempotency.Key{Scope: "job", Value: id})
-		if err != nil || record.State != idempotency.Completed || record.Attempt != 1 {
+		if err != nil || record.State != idempotency.StatusCompleted || record.Attempt != 1 {
 			t.Errorf("record %+v, error %v", record, err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestStaleWorkerDoesNotTouchTheNewClaim(t *testing.T) {
 			t.Errorf("the first handler's context ended with %v, want %v", causes, worker.ErrClaimLost)
 		}
 		record, err := b.Claims().Get(t.Context(), idempotency.Key{Scope: "job", Value: id})
-		if err != nil || record.State != idempotency.Completed || record.Attempt != 2 || string(record.Result.Data) != "second" {
+		if err != nil || record.State != idempotency.StatusCompleted || record.Attempt != 2 || string(record.Result.Data) != "second" {
 			t.Errorf("record %+v, error %v", record, err)
 		}
 		if n := len(b.Dead()); n > 0 || b.Attempts(id) != 2 {
@@ -142,7 +142,7 @@ func TestOrphanIsReadyWithinOneLease(t *testing.T) {
 			b.Advance(0)
 			b.Kill()
 			start := time.Now()
-			if s := b.Work(); s.Outcome != worker.Succeeded || s.Job.Attempt != 2 {
+			if s := b.Work(); s.Outcome != worker.OutcomeSucceeded || s.Job.Attempt != 2 {
 				t.Error(b.Where(id))
 			}
 			if waited := time.Since(start); waited > 3100*time.Millisecond {

@@ -76,7 +76,7 @@ func TestExactlyMaxAttemptsOnEveryBroker(t *testing.T) {
 	for name, caps := range map[string]queue.Capabilities{"counting": {CountsAttempts: true}, "not counting": {}, "FIFO": {FIFO: true}} {
 		for _, most := range []int{1, 3} {
 			forms(t, func(t *testing.T, form worker.Idempotency) {
-				if caps.FIFO && form == worker.None {
+				if caps.FIFO && form == worker.IdempotencyNone {
 					return // refused
 				}
 				c, registry := &calls{}, worker.NewRegistry()
@@ -178,7 +178,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 			if _, refused := f.fake.settlements(); refused != 0 || f.left() != 0 {
 				t.Errorf("%d extensions were refused, %d messages are left", refused, f.left())
 			}
-			if form == worker.Keyed {
+			if form == worker.IdempotencyKeyed {
 				ended := map[worker.Outcome]int{}
 				for _, one := range s {
 					ended[one.Outcome]++
@@ -186,7 +186,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 				if after := lost.Sub(received); after < ceiling || after > ceiling+5*time.Second {
 					t.Errorf("the loss was noticed after %s", after)
 				}
-				if cause != nil || ended[worker.Succeeded] != 1 || ended[worker.Duplicate] != 1 || f.leasesLost() != 1 {
+				if cause != nil || ended[worker.OutcomeSucceeded] != 1 || ended[worker.OutcomeDuplicate] != 1 || f.leasesLost() != 1 {
 					t.Errorf("cancelled with %v, ended as %v, told of %d lost leases", cause, ended, f.leasesLost())
 				}
 				return
@@ -194,7 +194,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 			if after := told.Sub(received); !errors.Is(cause, worker.ErrLeaseEnding) || after >= ceiling || after < ceiling-20*time.Second {
 				t.Errorf("cancelled with %v after %s", cause, after)
 			}
-			if s[0].Outcome != worker.Failed || s[0].SettleErr != nil {
+			if s[0].Outcome != worker.OutcomeFailed || s[0].SettleErr != nil {
 				t.Errorf("the first delivery ended as %s, %v", s[0].Outcome, s[0].SettleErr)
 			}
 		})

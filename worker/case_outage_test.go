@@ -16,12 +16,12 @@ func TestBrokerOutageIsToldOnce(t *testing.T) {
 	cfg := jobtest.Config{Worker: worker.Config{Observer: watch}}
 	inBench(t, cfg, worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
 		for outage := range int64(3) {
-			b.Break(jobtest.Broker)
+			b.Break(jobtest.PartBroker)
 			b.Advance(time.Minute)
 			if watch.paused.Load() != outage+1 || watch.resumed.Load() != outage || b.Worker().Ready() == nil {
 				t.Fatalf("outage %d: paused %d times, resumed %d times, ready: %v", outage, watch.paused.Load(), watch.resumed.Load(), b.Worker().Ready())
 			}
-			b.Repair(jobtest.Broker)
+			b.Repair(jobtest.PartBroker)
 			b.Advance(3 * time.Second)
 			if watch.resumed.Load() != outage+1 || b.Worker().Ready() != nil {
 				t.Fatalf("after outage %d: resumed %d times, ready: %v", outage, watch.resumed.Load(), b.Worker().Ready())

@@ -135,7 +135,7 @@ func TestUnknownKindRunsOnceItsHandlerIsDeployed(t *testing.T) {
 		b.Restart()
 		b.Drain()
 		all := b.Settlements(id)
-		if last := all[len(all)-1]; last.Outcome != worker.Succeeded || last.Job.Attempt != 1 || len(b.Dead()) > 0 {
+		if last := all[len(all)-1]; last.Outcome != worker.OutcomeSucceeded || last.Job.Attempt != 1 || len(b.Dead()) > 0 {
 			t.Errorf("after the deploy: attempt %d: %s", last.Job.Attempt, b.Where(id))
 		}
 	})

@@ -30,7 +30,7 @@ func underOverload(t *testing.T, priority int, kind worker.KindConfig, destinati
 	t.Helper()
 	q := &queueWaits{worst: map[string]time.Duration{}, ran: map[string]int{}}
 	registry := worker.NewRegistry()
-	kind.Idempotency = worker.None
+	kind.Idempotency = worker.IdempotencyNone
 	work(registry, "k", kind, func(_ context.Context, job *worker.Job) error {
 		q.note(job)
 		time.Sleep(500 * time.Millisecond)

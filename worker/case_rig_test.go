@@ -31,9 +31,9 @@ func inBench(t *testing.T, cfg jobtest.Config, kind worker.KindConfig, fn func(c
 func fails(context.Context, *worker.Job) error { return errBoom }
 
 // every returns a backoff of exactly d.
-func every(t *testing.T, d time.Duration) schedule.Policy {
+func every(t *testing.T, d time.Duration) schedule.Backoff {
 	t.Helper()
-	p, err := schedule.Constant(d, schedule.None)
+	p, err := schedule.Constant(d, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func every(t *testing.T, d time.Duration) schedule.Policy {
 // forms runs do with claims and without.
 func forms(t *testing.T, do func(t *testing.T, form worker.Idempotency)) {
 	t.Helper()
-	for _, form := range []worker.Idempotency{worker.Keyed, worker.None} {
+	for _, form := range []worker.Idempotency{worker.IdempotencyKeyed, worker.IdempotencyNone} {
 		t.Run("idempotency "+form.String(), func(t *testing.T) { do(t, form) })
 	}
 }
@@ -53,7 +53,7 @@ func calledOnce(t *testing.T, b *jobtest.Bench, id string) {
 	t.Helper()
 	all := b.Settlements(id)
 	last := all[len(all)-1]
-	if b.Attempts(id) != 1 || last.Outcome != worker.Succeeded || last.Job.Attempt != 1 || len(b.Dead()) > 0 {
+	if b.Attempts(id) != 1 || last.Outcome != worker.OutcomeSucceeded || last.Job.Attempt != 1 || len(b.Dead()) > 0 {
 		t.Errorf("%d calls, the last as attempt %d, %d dead: %s", b.Attempts(id), last.Job.Attempt, len(b.Dead()), b.Where(id))
 	}
 }

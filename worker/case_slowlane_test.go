@@ -49,7 +49,7 @@ func (w *waits) handle(_ context.Context, job *worker.Job) error {
 
 // Observe implements [worker.Observer].
 func (w *waits) Observe(e worker.Event) {
-	if s, ok := e.(*worker.Settled); ok && s.Outcome == worker.Deferred {
+	if s, ok := e.(*worker.Settled); ok && s.Outcome == worker.OutcomeDeferred {
 		class, _, _ := strings.Cut(s.Job.Destination, "-")
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -67,7 +67,7 @@ func inHangingFleet(t *testing.T, lane pools.SlowLaneConfig, do func(t *testing.
 			Concurrency: 3, Breaker: pools.BreakerConfig{FailurePercent: -1},
 		}},
 	}}
-	inBench(t, cfg, worker.KindConfig{Idempotency: worker.None}, w.handle, func(t *testing.T, b *jobtest.Bench) {
+	inBench(t, cfg, worker.KindConfig{Idempotency: worker.IdempotencyNone}, w.handle, func(t *testing.T, b *jobtest.Bench) {
 		for i := range 40 {
 			jobsTo(b, fmt.Sprintf("fast-%d", i), 1)
 			b.Advance(50 * time.Millisecond)

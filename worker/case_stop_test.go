@@ -31,7 +31,7 @@ func testTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T, on stores) {
 		on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1, Timeout: time.Second, Idempotency: form}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
-				if s := b.Work(); s.Outcome != worker.Failed || s.Handle != time.Second {
+				if s := b.Work(); s.Outcome != worker.OutcomeFailed || s.Handle != time.Second {
 					t.Errorf("%s after %s", b.Where(id), s.Handle)
 				}
 				if e := b.DeadOne(); e.Cause != dlq.CauseTimeout || e.Error != context.DeadlineExceeded.Error() {
@@ -59,10 +59,10 @@ func testStopInTheLastAttemptGivesTheJobBack(t *testing.T, on stores) {
 					t.Errorf("the stop took %s, the grace is 2s", took)
 				}
 				all := b.Settlements(id)
-				if len(all) != 1 || all[0].Outcome != worker.Interrupted || all[0].Settlement != worker.Release {
+				if len(all) != 1 || all[0].Outcome != worker.OutcomeInterrupted || all[0].Settlement != worker.SettlementRelease {
 					t.Fatal(b.Where(id))
 				}
-				if s := b.Work(); s.Outcome != worker.Succeeded || s.Job.Attempt != 1 {
+				if s := b.Work(); s.Outcome != worker.OutcomeSucceeded || s.Job.Attempt != 1 {
 					t.Errorf("after the restart: attempt %d: %s", s.Job.Attempt, b.Where(id))
 				}
 				if len(b.Dead()) > 0 {
@@ -87,7 +87,7 @@ func testManyStopsSpendNoAttempt(t *testing.T, on stores) {
 				}
 				b.Drain()
 				all := b.Settlements(id)
-				if last := all[len(all)-1]; last.Outcome != worker.Succeeded || last.Job.Attempt != 1 || len(all) != 11 {
+				if last := all[len(all)-1]; last.Outcome != worker.OutcomeSucceeded || last.Job.Attempt != 1 || len(all) != 11 {
 					t.Errorf("%d settlements, attempt %d: %s", len(all), last.Job.Attempt, b.Where(id))
 				}
 			})

@@ -44,7 +44,7 @@ func TestCompletionAndAckAreOneTransaction(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if s := b.settled("j"); len(s) != 1 || s[0].Outcome != worker.Succeeded {
+		if s := b.settled("j"); len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("settled %d times", len(s))
 		}
 		if counting.together.Load() != 1 || counting.alone.Load() != 0 {

@@ -35,32 +35,32 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 		return a.storeDown(c.Err), true
 	}
 	switch c.Status {
-	case idempotency.Acquired:
+	case idempotency.StatusAcquired:
 		a.held = idempotency.Held{Key: a.key(), Job: a.job.ID, Run: a.job.Run, Token: c.Token}
 		a.history = c.History
 		a.job.Attempt, a.job.Token = c.Attempt, c.Token
 		a.beat.hold(a.held, asked.Add(a.w.cfg.Heartbeat))
 		return a.checkAttempt()
-	case idempotency.Completed:
-		return verdict{outcome: Duplicate, result: &c.Result}, true
-	case idempotency.Closed:
+	case idempotency.StatusCompleted:
+		return verdict{outcome: OutcomeDuplicate, result: &c.Result}, true
+	case idempotency.StatusClosed:
 		return a.givenUp(), true
-	case idempotency.Conflict:
+	case idempotency.StatusConflict:
 		err := fmt.Errorf("key %q belongs to another payload: enqueue under another key, or the same bytes", a.job.Key)
 		a.sameID = a.job.Key == a.job.ID
-		return verdict{outcome: Rejected, cause: dlq.CauseMismatch, err: err}, true
-	case idempotency.NotDue:
-		return verdict{outcome: Deferred, reason: ReasonNotDue, after: c.Wait, err: errors.New("not due yet")}, true
+		return verdict{outcome: OutcomeRejected, cause: dlq.CauseMismatch, err: err}, true
+	case idempotency.StatusNotDue:
+		return verdict{outcome: OutcomeDeferred, reason: ReasonNotDue, after: c.Wait, err: errors.New("not due yet")}, true
 	}
 	// The owner may finish at any moment, or may have died: look again at the latest when its claim runs out.
 	wait := min(c.Wait, a.w.cfg.Lease) + 50*time.Millisecond
-	return verdict{outcome: Deferred, reason: ReasonClaimBusy, after: jitter(wait), err: errors.New("key is claimed by another delivery")}, true
+	return verdict{outcome: OutcomeDeferred, reason: ReasonClaimBusy, after: jitter(wait), err: errors.New("key is claimed by another delivery")}, true
 }
 
 // givenUp is the verdict for a delivery of a run that is a dead letter already, or was replayed: a late copy is acked. Another payload under the
 // same id is no copy and must not vanish.
 func (a *attempt) givenUp() verdict {
-	givenUp := verdict{outcome: Duplicate, err: errors.New("this run was given up before")}
+	givenUp := verdict{outcome: OutcomeDuplicate, err: errors.New("this run was given up before")}
 	if a.w.letters == nil {
 		return givenUp // nobody remembers its payload
 	}
@@ -68,16 +68,16 @@ func (a *attempt) givenUp() verdict {
 	e, err := a.w.letters.Get(a.w.settling.context(), id)
 	switch {
 	case unavailable(err):
-		return verdict{outcome: Deferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
-	case err == nil && e.State != dlq.Purged && !bytes.Equal(e.Message.Body, a.job.Payload):
+		return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
+	case err == nil && e.State != dlq.StatePurged && !bytes.Equal(e.Message.Body, a.job.Payload):
 		a.sameID = true
-		return verdict{outcome: Rejected, cause: dlq.CauseMismatch, err: fmt.Errorf("id %q belongs to another payload, which is dead letter %s", a.job.ID, id)}
+		return verdict{outcome: OutcomeRejected, cause: dlq.CauseMismatch, err: fmt.Errorf("id %q belongs to another payload, which is dead letter %s", a.job.ID, id)}
 	}
 	return givenUp
 }
 
 func (a *attempt) storeDown(err error) verdict {
-	return verdict{outcome: Deferred, reason: ReasonStoreDown, after: a.w.store.delay(), err: err}
+	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: a.w.store.delay(), err: err}
 }
 
 // checkAttempt ends jobs whose attempts were all spent without the last one reporting back, or whose limit was lowered since it did.
@@ -88,11 +88,11 @@ func (a *attempt) checkAttempt() (verdict, bool) {
 	if n := len(a.history); n > 0 && a.history[n-1].Number == a.job.Attempt-1 {
 		last := a.history[n-1]
 		a.job.Attempt = last.Number
-		return verdict{outcome: Rejected, cause: dlq.CauseExhausted, err: errors.New(last.Error)}, true
+		return verdict{outcome: OutcomeRejected, cause: dlq.CauseExhausted, err: errors.New(last.Error)}, true
 	}
 	a.job.Attempt = a.job.MaxAttempts
 	err := fmt.Errorf("all %d attempts are spent and the last one never reported: its worker died or lost the lease", a.job.MaxAttempts)
-	return verdict{outcome: Rejected, cause: dlq.CauseWorkerLost, err: err}, true
+	return verdict{outcome: OutcomeRejected, cause: dlq.CauseWorkerLost, err: err}, true
 }
 
 func (a *attempt) key() idempotency.Key {

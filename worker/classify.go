@@ -22,7 +22,7 @@ type verdict struct {
 	// after is the shortest delay asked for by the other side or computed by a guard; zero means none.
 	after time.Duration
 	// backoff replaces the kind's unless it is zero.
-	backoff schedule.Policy
+	backoff schedule.Backoff
 	// hold asks to store a deferred job with its destination's held jobs instead of putting it back.
 	hold bool
 	// result is what the completed run of a duplicate left.
@@ -40,7 +40,7 @@ type verdict struct {
 // context was alive when the handler returned.
 func classify(err, cause error) verdict {
 	if err == nil {
-		return verdict{outcome: Succeeded, breaker: pools.Success}
+		return verdict{outcome: OutcomeSucceeded, breaker: pools.OutcomeSuccess}
 	}
 	return classifyError(err, cause)
 }
@@ -50,19 +50,19 @@ func classifyError(err, cause error) verdict {
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):
-		return verdict{outcome: Failed, err: err, cause: dlq.CausePanic, breaker: pools.Ignored}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CausePanic, breaker: pools.OutcomeIgnored}
 	case errors.Is(cause, ErrStopping):
-		return verdict{outcome: Interrupted, err: cause, breaker: pools.Ignored}
+		return verdict{outcome: OutcomeInterrupted, err: cause, breaker: pools.OutcomeIgnored}
 	case errors.Is(cause, ErrClaimLost), errors.Is(cause, ErrLeaseLost):
-		return verdict{outcome: Interrupted, err: cause, lost: true, breaker: pools.Ignored}
+		return verdict{outcome: OutcomeInterrupted, err: cause, lost: true, breaker: pools.OutcomeIgnored}
 	case errors.As(err, &stated):
 		return stated.verdict(err)
 	case errors.Is(cause, ErrLeaseEnding):
-		return verdict{outcome: Failed, err: err, cause: dlq.CauseTimeout, breaker: pools.Ignored}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: pools.OutcomeIgnored}
 	case errors.Is(cause, ErrTimeout), errors.Is(cause, context.DeadlineExceeded):
-		return verdict{outcome: Failed, err: err, cause: dlq.CauseTimeout, breaker: pools.Failure}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: pools.OutcomeFailure}
 	}
-	return verdict{outcome: Failed, err: err, cause: dlq.CauseExhausted, breaker: pools.Failure}
+	return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseExhausted, breaker: pools.OutcomeFailure}
 }
 
 // verdict reads what the handler stated. whole is the error as returned, with everything wrapped around e.
@@ -78,18 +78,18 @@ func (e *Error) verdict(whole error) verdict {
 		gate:        e.Gate,
 	}
 	switch e.Outcome {
-	case Deferred:
+	case OutcomeDeferred:
 		v.reason, v.hold = ReasonSnoozed, e.Hold
 		if e.Hold {
 			v.reason = ReasonHeld
 		}
 		v.after = max(v.after, time.Second) // never a hot loop
-	case Rejected:
+	case OutcomeRejected:
 		if v.cause == "" {
 			v.cause = dlq.CauseRejected
 		}
 	default:
-		v.outcome = Failed
+		v.outcome = OutcomeFailed
 		if v.cause == "" {
 			v.cause = dlq.CauseExhausted
 		}

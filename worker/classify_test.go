@@ -13,7 +13,7 @@ import (
 
 func TestClassify(t *testing.T) {
 	plain := errors.New("boom")
-	gone := &Error{Outcome: Rejected, Err: plain, Cause: dlq.CauseEndpointGone, Breaker: pools.Ignored}
+	gone := &Error{Outcome: OutcomeRejected, Err: plain, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored}
 	for _, c := range []struct {
 		name       string
 		err, cause error
@@ -23,25 +23,25 @@ func TestClassify(t *testing.T) {
 		after      time.Duration
 		lost       bool
 	}{
-		{name: "nil succeeds", want: Succeeded, breaker: pools.Success},
-		{name: "late success is a success", cause: ErrTimeout, want: Succeeded, breaker: pools.Success},
-		{name: "success during a stop is a success", cause: ErrStopping, want: Succeeded, breaker: pools.Success},
-		{name: "success after a lost claim is left to the settler", cause: ErrClaimLost, want: Succeeded, breaker: pools.Success},
-		{name: "plain error fails and feeds the breaker", err: plain, want: Failed, wantCause: dlq.CauseExhausted, breaker: pools.Failure},
-		{name: "wrapped plain error", err: fmt.Errorf("a: %w", plain), want: Failed, wantCause: dlq.CauseExhausted, breaker: pools.Failure},
-		{name: "timeout", err: context.DeadlineExceeded, cause: ErrTimeout, want: Failed, wantCause: dlq.CauseTimeout, breaker: pools.Failure},
-		{name: "stop", err: context.Canceled, cause: ErrStopping, want: Interrupted, breaker: pools.Ignored},
-		{name: "claim lost", err: context.Canceled, cause: ErrClaimLost, want: Interrupted, breaker: pools.Ignored, lost: true},
-		{name: "lease lost", err: context.Canceled, cause: ErrLeaseLost, want: Interrupted, breaker: pools.Ignored, lost: true},
-		{name: "panic", err: &PanicError{Value: "x"}, want: Failed, wantCause: dlq.CausePanic, breaker: pools.Ignored},
-		{name: "panic during a stop still counts", err: &PanicError{Value: "x"}, cause: ErrStopping, want: Failed, wantCause: dlq.CausePanic, breaker: pools.Ignored},
-		{name: "cancel", err: Cancel(plain), want: Rejected, wantCause: dlq.CauseRejected, breaker: pools.Ignored},
-		{name: "wrapped cancel", err: fmt.Errorf("a: %w", Cancel(plain)), want: Rejected, wantCause: dlq.CauseRejected, breaker: pools.Ignored},
-		{name: "retry after", err: RetryAfter(time.Minute, plain), want: Failed, wantCause: dlq.CauseExhausted, breaker: pools.Ignored, after: time.Minute},
-		{name: "snooze", err: Snooze(time.Hour, "night"), want: Deferred, breaker: pools.Ignored, after: time.Hour},
-		{name: "unavailable", err: Unavailable("db", plain), want: Failed, wantCause: dlq.CauseExhausted, breaker: pools.Failure},
-		{name: "stated cause", err: gone, want: Rejected, wantCause: dlq.CauseEndpointGone, breaker: pools.Ignored},
-		{name: "statement without outcome fails", err: &Error{Err: plain}, want: Failed, wantCause: dlq.CauseExhausted, breaker: pools.Ignored},
+		{name: "nil succeeds", want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
+		{name: "late success is a success", cause: ErrTimeout, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
+		{name: "success during a stop is a success", cause: ErrStopping, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
+		{name: "success after a lost claim is left to the settler", cause: ErrClaimLost, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
+		{name: "plain error fails and feeds the breaker", err: plain, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
+		{name: "wrapped plain error", err: fmt.Errorf("a: %w", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
+		{name: "timeout", err: context.DeadlineExceeded, cause: ErrTimeout, want: OutcomeFailed, wantCause: dlq.CauseTimeout, breaker: pools.OutcomeFailure},
+		{name: "stop", err: context.Canceled, cause: ErrStopping, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored},
+		{name: "claim lost", err: context.Canceled, cause: ErrClaimLost, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored, lost: true},
+		{name: "lease lost", err: context.Canceled, cause: ErrLeaseLost, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored, lost: true},
+		{name: "panic", err: &PanicError{Value: "x"}, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: pools.OutcomeIgnored},
+		{name: "panic during a stop still counts", err: &PanicError{Value: "x"}, cause: ErrStopping, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: pools.OutcomeIgnored},
+		{name: "cancel", err: Cancel(plain), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: pools.OutcomeIgnored},
+		{name: "wrapped cancel", err: fmt.Errorf("a: %w", Cancel(plain)), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: pools.OutcomeIgnored},
+		{name: "retry after", err: RetryAfter(time.Minute, plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeIgnored, after: time.Minute},
+		{name: "snooze", err: Snooze(time.Hour, "night"), want: OutcomeDeferred, breaker: pools.OutcomeIgnored, after: time.Hour},
+		{name: "unavailable", err: Unavailable("db", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
+		{name: "stated cause", err: gone, want: OutcomeRejected, wantCause: dlq.CauseEndpointGone, breaker: pools.OutcomeIgnored},
+		{name: "statement without outcome fails", err: &Error{Err: plain}, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeIgnored},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := classify(c.err, c.cause)

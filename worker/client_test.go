@@ -123,7 +123,7 @@ func TestExpiryAfterAFailureClosesTheRun(t *testing.T) {
 		}
 		other := b.enqueue(worker.NewJob{Kind: "k", ID: "b", Key: "same", Payload: []byte("another payload")})
 		b.after(time.Second)
-		if s := b.settled(other); len(s) != 1 || s[0].Outcome != worker.Failed {
+		if s := b.settled(other); len(s) != 1 || s[0].Outcome != worker.OutcomeFailed {
 			t.Errorf("the key is still bound: %+v", s)
 		}
 	})

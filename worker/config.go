@@ -77,12 +77,12 @@ type QueueConfig struct {
 type OnDead uint8
 
 const (
-	// Continue lets the group go on without the dead job. A replay comes at the end of its group.
-	Continue OnDead = iota
-	// Block keeps the dead job at the head of its group, so that nothing overtakes it. The group goes on once its dead letter was
+	// OnDeadContinue lets the group go on without the dead job. A replay comes at the end of its group.
+	OnDeadContinue OnDead = iota
+	// OnDeadBlock keeps the dead job at the head of its group, so that nothing overtakes it. The group goes on once its dead letter was
 	// purged; when it was replayed, the replayed run takes place there. The worker looks at it after a quarter of the time since the job died:
 	// at least a minute, at most half an hour later.
-	Block
+	OnDeadBlock
 )
 
 // StopConfig says how a stop goes. A stop first ends receiving and gives back what has not started.
@@ -188,7 +188,7 @@ func (c Config) validate() error {
 		check(q.Weight > 0 && q.Weight <= maxWeight, "queues[%d] %q: weight %d must be from 1 to %d", i, q.Name, q.Weight, maxWeight)
 		seen[q.Name] = true
 		check(q.Priority >= 0 && q.Priority < pools.Classes, "queues[%d] %q: priority %d must be from 0, which comes first, to %d", i, q.Name, q.Priority, pools.Classes-1)
-		check(q.OnDead <= Block, "queues[%d] %q: on dead %d: unknown", i, q.Name, q.OnDead)
+		check(q.OnDead <= OnDeadBlock, "queues[%d] %q: on dead %d: unknown", i, q.Name, q.OnDead)
 		if c.Broker != nil {
 			errs = append(errs, c.validateLimits(q, c.Broker.Capabilities(q.Name)))
 		}
@@ -207,7 +207,7 @@ func (c Config) validateLimits(q QueueConfig, limits queue.Capabilities) error {
 	if limits.FIFO && c.Store == nil {
 		errs = append(errs, fmt.Errorf("queue %q: is a FIFO queue and needs a store for claims and attempts: set Config.Store", q.Name))
 	}
-	if q.OnDead == Block {
+	if q.OnDead == OnDeadBlock {
 		if !limits.FIFO {
 			errs = append(errs, fmt.Errorf("queue %q: is no FIFO queue and has no groups to block: leave OnDead out", q.Name))
 		}

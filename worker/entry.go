@@ -29,7 +29,7 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 	if !a.started.IsZero() && !p.uncharged { // a handler that asks to hold its job has not tried it
 		e.Attempts = append(e.Attempts, dlq.Attempt(a.record(v)))
 	}
-	if p.state == dlq.Held {
+	if p.state == dlq.StateHeld {
 		e.Destination = pools.NormalizeDestination(e.Destination) // held jobs are released by breaker
 		e.AttemptCount = len(a.history)
 		a.carryAttempts(&e)

@@ -21,12 +21,12 @@ type Error struct {
 	// After is the shortest time until the next try. Zero leaves it to the kind's backoff. Jitter never shortens it.
 	After time.Duration
 	// Backoff replaces the kind's for the delay after this attempt. Zero leaves the kind's.
-	Backoff schedule.Policy
+	Backoff schedule.Backoff
 	// Cause is the dead letter's cause if this outcome ends the job. Empty means the usual one of the outcome.
 	Cause dlq.Cause
 	// Destination is whose breaker hears of it; empty means the job's own.
 	Destination string
-	// Breaker is what the destination's breaker hears: pools.Ignored unless the destination itself was sick.
+	// Breaker is what the destination's breaker hears: pools.OutcomeIgnored unless the destination itself was sick.
 	Breaker pools.Outcome
 	// Hold asks to keep a Deferred job with its destination's held jobs, because an operator paused the destination: it comes back at the ramp
 	// once calls get through again. Jobs of FIFO queues, of no destination, and of workers without a store of dead letters are put back after After.
@@ -51,12 +51,12 @@ func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("asked to retry later")
 	}
-	return &Error{Outcome: Failed, Err: err, After: d, Breaker: pools.Ignored}
+	return &Error{Outcome: OutcomeFailed, Err: err, After: d, Breaker: pools.OutcomeIgnored}
 }
 
 // Snooze puts the job back for d with no attempt spent: it is not time yet. The kind's max age bounds how often.
 func Snooze(d time.Duration, reason string) error {
-	return &Error{Outcome: Deferred, Err: errors.New("snoozed: " + reason), After: d, Breaker: pools.Ignored}
+	return &Error{Outcome: OutcomeDeferred, Err: errors.New("snoozed: " + reason), After: d, Breaker: pools.OutcomeIgnored}
 }
 
 // Cancel rejects the job: it can never succeed and goes to the dead letters at once. A nil err stands for "cancelled".
@@ -64,7 +64,7 @@ func Cancel(err error) error {
 	if err == nil {
 		err = errors.New("cancelled by its handler")
 	}
-	return &Error{Outcome: Rejected, Err: err, Breaker: pools.Ignored}
+	return &Error{Outcome: OutcomeRejected, Err: err, Breaker: pools.OutcomeIgnored}
 }
 
 // Unavailable fails the attempt and tells the breaker of destination that it is sick. Use it for calls to something other than the
@@ -73,7 +73,7 @@ func Unavailable(destination string, err error) error {
 	if err == nil {
 		err = errors.New("unavailable")
 	}
-	return &Error{Outcome: Failed, Err: fmt.Errorf("%s: %w", destination, err), Destination: destination, Breaker: pools.Failure}
+	return &Error{Outcome: OutcomeFailed, Err: fmt.Errorf("%s: %w", destination, err), Destination: destination, Breaker: pools.OutcomeFailure}
 }
 
 // PanicError is the error of an attempt whose handler panicked or ended its goroutine.

@@ -71,7 +71,7 @@ func TestExpiredCopyOfADoneJobIsADuplicate(t *testing.T) {
 		b.publish(m)
 		b.after(time.Second)
 		s := b.settled("a")
-		if n, err := b.dead.Count(b.ctx, dlq.Filter{}); n != 0 || err != nil || len(s) != 2 || s[1].Outcome != worker.Duplicate {
+		if n, err := b.dead.Count(b.ctx, dlq.Filter{}); n != 0 || err != nil || len(s) != 2 || s[1].Outcome != worker.OutcomeDuplicate {
 			t.Errorf("%d dead, error %v, settled %+v", n, err, s)
 		}
 	})

@@ -115,7 +115,7 @@ func TestCompletionWaitsForItsStore(t *testing.T) {
 		}
 		store.down.Store(false)
 		b.after(time.Minute)
-		if s := b.settled(id); calls != 1 || len(s) != 1 || s[0].Outcome != worker.Succeeded || s[0].SettleErr != nil {
+		if s := b.settled(id); calls != 1 || len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded || s[0].SettleErr != nil {
 			t.Errorf("%d calls, settled %+v", calls, s)
 		}
 		if err := b.stop(); err != nil {
@@ -178,7 +178,7 @@ func TestGateClosesTheDestination(t *testing.T) {
 	work(registry, "k", worker.KindConfig{Destination: "d"}, func(_ context.Context, job *worker.Job) error {
 		ran[job.ID] = time.Now()
 		if job.ID == "a" && job.Attempt == 1 {
-			return &worker.Error{Outcome: worker.Failed, Err: errBoom, After: time.Minute, Gate: time.Minute}
+			return &worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom, After: time.Minute, Gate: time.Minute}
 		}
 		return nil
 	})
@@ -198,7 +198,7 @@ func TestGateClosesTheDestination(t *testing.T) {
 func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
 	running, most, calls := 0, 0, 0
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Idempotency: worker.None}
+	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Idempotency: worker.IdempotencyNone}
 	work(registry, "k", cfg, func(context.Context, *worker.Job) error {
 		calls++
 		running++
@@ -251,7 +251,7 @@ func TestEmptyRetryBudgetDefersRetries(t *testing.T) {
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Destination: "d", Backoff: every(t, 10*time.Second)}, func(_ context.Context, job *worker.Job) error {
 		if job.Attempt == 1 {
-			return &worker.Error{Outcome: worker.Failed, Err: errBoom} // says nothing of the destination
+			return &worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom} // says nothing of the destination
 		}
 		return nil
 	})
@@ -263,9 +263,9 @@ func TestEmptyRetryBudgetDefersRetries(t *testing.T) {
 		deferred, succeeded := 0, 0
 		for _, s := range b.settled("") {
 			switch {
-			case s.Outcome == worker.Succeeded && s.Job.Attempt == 2:
+			case s.Outcome == worker.OutcomeSucceeded && s.Job.Attempt == 2:
 				succeeded++
-			case s.Outcome == worker.Deferred && s.Reason == worker.Reason(pools.ReasonBudgetEmpty.String()):
+			case s.Outcome == worker.OutcomeDeferred && s.Reason == worker.Reason(pools.ReasonBudgetEmpty.String()):
 				deferred++
 			}
 		}
@@ -289,7 +289,7 @@ func TestBusyCopyLooksAgainWithinALease(t *testing.T) {
 		b.publish(m)
 		b.after(40 * time.Second) // a lease and its jitter
 		s := b.settled("a")
-		if len(s) != 3 || s[0].Reason != worker.ReasonClaimBusy || s[2].Outcome != worker.Duplicate {
+		if len(s) != 3 || s[0].Reason != worker.ReasonClaimBusy || s[2].Outcome != worker.OutcomeDuplicate {
 			t.Errorf("%d settlements, the last %+v", len(s), s[len(s)-1])
 		}
 	})

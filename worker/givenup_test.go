@@ -44,7 +44,7 @@ func TestGivenUpAttemptKeepsItsLease(t *testing.T) {
 			}
 			away.Store(false)
 			b.after(10 * time.Minute)
-			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.Failed || s[0].SettleErr != nil || again != 0 {
+			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.OutcomeFailed || s[0].SettleErr != nil || again != 0 {
 				t.Errorf("%d further calls within the delay of an hour, settled %+v", again, s)
 			}
 			if err := b.stop(); err != nil {
@@ -85,7 +85,7 @@ func TestStopWaitsForGivenUpAttempts(t *testing.T) {
 			if err := b.stop(); err != nil {
 				t.Error(err)
 			}
-			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.Failed || s[0].SettleErr != nil {
+			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.OutcomeFailed || s[0].SettleErr != nil {
 				t.Errorf("settled %+v", s)
 			}
 			if err := b.broker.Close(); err != nil {

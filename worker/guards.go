@@ -80,14 +80,14 @@ func (a *attempt) foreign() queue.Envelope {
 }
 
 func undecodable(err error) (verdict, bool) {
-	return verdict{outcome: Rejected, err: err, cause: dlq.CauseUndecodable}, true
+	return verdict{outcome: OutcomeRejected, err: err, cause: dlq.CauseUndecodable}, true
 }
 
 // tooLarge sets a message aside that nobody could put back: it came from a producer with another limit.
 func (a *attempt) tooLarge(limit int) verdict {
 	err := fmt.Errorf("message of %d bytes is larger than the %d that broker and configuration allow: store the payload elsewhere and enqueue a reference to it",
 		len(a.lease.Body), limit)
-	return verdict{outcome: Rejected, err: err, cause: dlq.CauseTooLarge}
+	return verdict{outcome: OutcomeRejected, err: err, cause: dlq.CauseTooLarge}
 }
 
 // unknownKind waits for a rolling deploy to bring the handler, then gives up. A few looks are enough.
@@ -96,16 +96,16 @@ func (a *attempt) unknownKind(env queue.Envelope) (verdict, bool) {
 	since := a.job.dueAt()
 	wait := a.w.cfg.UnknownKindAfter
 	if a.received.Sub(since) >= wait {
-		return verdict{outcome: Rejected, err: err, cause: dlq.CauseUnknownKind}, true
+		return verdict{outcome: OutcomeRejected, err: err, cause: dlq.CauseUnknownKind}, true
 	}
-	return verdict{outcome: Deferred, err: err, reason: ReasonUnknownKind, after: max(wait/5, time.Second)}, true
+	return verdict{outcome: OutcomeDeferred, err: err, reason: ReasonUnknownKind, after: max(wait/5, time.Second)}, true
 }
 
 // checkDue stops jobs that are too early or too late.
 func (a *attempt) checkDue(stop context.Context) (verdict, bool) {
 	now := time.Now()
 	if wait := a.job.NotBefore.Sub(now); wait > 0 {
-		return verdict{outcome: Deferred, reason: ReasonNotDue, after: wait, err: errors.New("not due yet")}, true
+		return verdict{outcome: OutcomeDeferred, reason: ReasonNotDue, after: wait, err: errors.New("not due yet")}, true
 	}
 	if d := a.job.Deadline; !d.IsZero() && !now.Before(d) {
 		return a.expire(stop, fmt.Errorf("deadline %s passed before the job could start", d.Format(time.RFC3339)))
@@ -123,7 +123,7 @@ func (a *attempt) expire(stop context.Context, err error) (verdict, bool) {
 		return v, true
 	}
 	a.job.Attempt-- // the one that was charged is not going to run
-	return verdict{outcome: Rejected, cause: dlq.CauseExpired, err: err}, true
+	return verdict{outcome: OutcomeRejected, cause: dlq.CauseExpired, err: err}, true
 }
 
 // peek asks destination and pool without taking anything, so that a deferral costs no store write and burns no token.
@@ -148,21 +148,21 @@ func (a *attempt) sit(stop context.Context) (verdict, bool) {
 	}
 	if err := a.kind.pool.AcquireAs(stop, a.queue.class()); err != nil {
 		if stop.Err() != nil {
-			return verdict{outcome: Interrupted, err: ErrStopping}, true
+			return verdict{outcome: OutcomeInterrupted, err: ErrStopping}, true
 		}
 		return a.poolFull(), true
 	}
 	a.seat = true
 	a.kind.pool.seated(time.Now())
 	if a.beat.lost() || !time.Now().Before(a.lease.Deadline()) {
-		return verdict{outcome: Interrupted, err: ErrLeaseLost, lost: true}, true
+		return verdict{outcome: OutcomeInterrupted, err: ErrLeaseLost, lost: true}, true
 	}
 	return a.checkDue(stop) // it may have waited for long
 }
 
 func (a *attempt) poolFull() verdict {
 	return verdict{
-		outcome: Deferred, reason: ReasonPoolFull, after: a.kind.pool.deferral(time.Now(), a.queue.class()),
+		outcome: OutcomeDeferred, reason: ReasonPoolFull, after: a.kind.pool.deferral(time.Now(), a.queue.class()),
 		err: fmt.Errorf("pool of kind %q is full", a.kind.name),
 	}
 }

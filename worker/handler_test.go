@@ -166,7 +166,7 @@ func TestResultIsToldToALaterDeliveryOfTheKey(t *testing.T) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "b", Key: "same"})
 		b.after(time.Second)
 		s := b.settled("b")
-		if calls != 1 || len(s) != 1 || s[0].Outcome != worker.Duplicate || s[0].Result == nil || string(s[0].Result.Data) != "receipt 17" {
+		if calls != 1 || len(s) != 1 || s[0].Outcome != worker.OutcomeDuplicate || s[0].Result == nil || string(s[0].Result.Data) != "receipt 17" {
 			t.Errorf("%d calls, settlements of b: %+v", calls, s)
 		}
 	})

@@ -34,9 +34,9 @@ func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
 			s := b.settled(id)
 			last := s[len(s)-1]
 			switch {
-			case form == worker.Keyed && (len(causes) != 1 || causes[0] != nil || last.Outcome != worker.Duplicate):
+			case form == worker.IdempotencyKeyed && (len(causes) != 1 || causes[0] != nil || last.Outcome != worker.OutcomeDuplicate):
 				t.Errorf("keyed: causes %v, ended as %s", causes, last.Outcome)
-			case form == worker.None && (len(causes) != 2 || !errors.Is(causes[0], worker.ErrLeaseLost) || causes[1] != nil || last.Outcome != worker.Succeeded):
+			case form == worker.IdempotencyNone && (len(causes) != 2 || !errors.Is(causes[0], worker.ErrLeaseLost) || causes[1] != nil || last.Outcome != worker.OutcomeSucceeded):
 				t.Errorf("unkeyed: causes %v, ended as %s", causes, last.Outcome)
 			}
 			if err := b.stop(); err != nil {
@@ -88,7 +88,7 @@ func TestContextEndsWithTheHandler(t *testing.T) {
 		}
 		b.after(time.Minute)
 		for _, id := range ids {
-			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.Succeeded {
+			if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded {
 				t.Errorf("settled %+v", s)
 			}
 		}
@@ -108,7 +108,7 @@ func TestLateSuccessCompletesTheKey(t *testing.T) {
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
 		id := b.enqueue(worker.NewJob{Kind: "k"})
 		b.after(10 * time.Minute)
-		if s := b.settled(id); calls != 1 || len(s) != 2 || s[0].Outcome != worker.Failed || s[1].Outcome != worker.Duplicate {
+		if s := b.settled(id); calls != 1 || len(s) != 2 || s[0].Outcome != worker.OutcomeFailed || s[1].Outcome != worker.OutcomeDuplicate {
 			t.Errorf("%d calls, settled %+v", calls, s)
 		}
 	})

@@ -53,7 +53,7 @@ func TestHangingStoreCostsNoLease(t *testing.T) {
 		return nil
 	}
 	work(registry, "keyed", worker.KindConfig{Timeout: time.Hour}, slow)
-	work(registry, "unkeyed", worker.KindConfig{Timeout: time.Hour, Idempotency: worker.None}, slow)
+	work(registry, "unkeyed", worker.KindConfig{Timeout: time.Hour, Idempotency: worker.IdempotencyNone}, slow)
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 		store := &hangingStore{Store: b.claims}
@@ -74,7 +74,7 @@ func TestHangingStoreCostsNoLease(t *testing.T) {
 		}
 		all := b.settled("")
 		for _, s := range all {
-			if s.SettleErr != nil || s.Outcome != worker.Succeeded {
+			if s.SettleErr != nil || s.Outcome != worker.OutcomeSucceeded {
 				t.Errorf("%s %s: %s, settled with %v", s.Kind, s.Job.ID, s.Outcome, s.SettleErr)
 				break
 			}

@@ -44,7 +44,7 @@ func newHolder(w *Worker) *holder {
 // refused is the verdict for a job whose destination says no for now.
 func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
-	v := verdict{outcome: Deferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
+	v := verdict{outcome: OutcomeDeferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
 	if v.hold = a.mayBeHeld() && a.w.hold.wants(name, r, now); !v.hold {
 		v.after = a.w.destinations.DeferAs(a.queue.class(), name, now, r.Wait)
 	}

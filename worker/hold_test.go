@@ -20,7 +20,7 @@ import (
 func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 	var attempts []int
 	registry := worker.NewRegistry()
-	kind := worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{Idempotency: worker.None, MaxAttempts: 3}}
+	kind := worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone, MaxAttempts: 3}}
 	worker.Handle(registry, kind, func(ctx context.Context, _ []byte) error {
 		attempts = append(attempts, worker.JobFrom(ctx).Attempt)
 		return errors.New("no")
@@ -41,7 +41,7 @@ func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 			t.Error(diff)
 		}
 		e, err := b.dead.Get(b.ctx, dlq.EntryID(id, 0))
-		if err != nil || e.State != dlq.Dead || e.AttemptCount != 3 || e.Cause != dlq.CauseExhausted {
+		if err != nil || e.State != dlq.StateDead || e.AttemptCount != 3 || e.Cause != dlq.CauseExhausted {
 			t.Errorf("entry %+v, error %v", e, err)
 		}
 	})
@@ -77,7 +77,7 @@ func TestHeldJobsOfOneHostShareTheirRamp(t *testing.T) {
 
 func (b *bubble) succeeded() (n int) {
 	for _, s := range b.settled("") {
-		if s.Outcome == worker.Succeeded {
+		if s.Outcome == worker.OutcomeSucceeded {
 			n++
 		}
 	}
@@ -149,7 +149,7 @@ func TestForcedOpenIsHeldAtOnce(t *testing.T) {
 				for _, h := range depth.Held {
 					held += h.Count
 				}
-				if s := b.settled(id); err != nil || held != c.held || len(s) == 0 || (s[0].Settlement == worker.Hold) != (c.held == 1) || s[0].Reason != "forced_open" {
+				if s := b.settled(id); err != nil || held != c.held || len(s) == 0 || (s[0].Settlement == worker.SettlementHold) != (c.held == 1) || s[0].Reason != "forced_open" {
 					t.Fatalf("%d held, error %v, settled %+v", held, err, s)
 				}
 				b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
@@ -194,7 +194,7 @@ func TestHandlerHoldsItsJob(t *testing.T) {
 			defer mu.Unlock()
 			attempts = append(attempts, job.Attempt)
 			if paused {
-				return &worker.Error{Outcome: worker.Deferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
+				return &worker.Error{Outcome: worker.OutcomeDeferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
 			}
 			return nil
 		})
@@ -202,10 +202,10 @@ func TestHandlerHoldsItsJob(t *testing.T) {
 			id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
 			b.after(5 * time.Minute)
 			e, err := b.dead.Get(b.ctx, dlq.EntryID(id, 0))
-			if err != nil || e.State != dlq.Held || e.AttemptCount != 0 || len(e.Attempts) != 0 {
+			if err != nil || e.State != dlq.StateHeld || e.AttemptCount != 0 || len(e.Attempts) != 0 {
 				t.Fatalf("entry %+v, error %v", e, err)
 			}
-			if s := b.settled(id)[0]; s.Outcome != worker.Deferred || s.Settlement != worker.Hold || s.Reason != worker.ReasonHeld {
+			if s := b.settled(id)[0]; s.Outcome != worker.OutcomeDeferred || s.Settlement != worker.SettlementHold || s.Reason != worker.ReasonHeld {
 				t.Errorf("settled as %s, %s (%s)", s.Outcome, s.Settlement, s.Reason)
 			}
 			mu.Lock()
@@ -244,7 +244,7 @@ func TestHandlerCannotHold(t *testing.T) {
 			registry := worker.NewRegistry()
 			work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error {
 				if at = append(at, time.Now()); len(at) < 3 {
-					return &worker.Error{Outcome: worker.Deferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
+					return &worker.Error{Outcome: worker.OutcomeDeferred, Hold: true, After: time.Minute, Err: errors.New("paused")}
 				}
 				return nil
 			})

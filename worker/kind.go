@@ -50,7 +50,7 @@ type KindConfig struct {
 	// MaxAttempts is how many attempts a job has, the first included. Default 4.
 	MaxAttempts int
 	// Backoff gives the delay after a failed attempt. Default schedule.Queue: 30 s, 2 min, 10 min.
-	Backoff schedule.Policy
+	Backoff schedule.Backoff
 	// Bulkhead is how many jobs of this kind may run at once in this worker. Zero shares the slots that sized kinds leave.
 	Bulkhead int
 	// Adaptive lets the bulkhead's size find itself between Adaptive.Min and Bulkhead by how attempts go. What counts is what a breaker
@@ -75,15 +75,15 @@ type Idempotency uint8
 const (
 	// IdempotencyDefault is Keyed if the worker has a store, else None.
 	IdempotencyDefault Idempotency = iota
-	// Keyed takes a claim on the job's key before each attempt. Needs a store.
-	Keyed
-	// None runs the handler at least once per job, with attempts counted by the broker.
-	None
+	// IdempotencyKeyed takes a claim on the job's key before each attempt. Needs a store.
+	IdempotencyKeyed
+	// IdempotencyNone runs the handler at least once per job, with attempts counted by the broker.
+	IdempotencyNone
 )
 
 // String returns the form as configuration spells it.
 func (i Idempotency) String() string {
-	return [...]string{"default", "key", "none"}[min(i, None)]
+	return [...]string{"default", "key", "none"}[min(i, IdempotencyNone)]
 }
 
 func (c KindConfig) withDefaults() KindConfig {
@@ -118,7 +118,7 @@ func (c KindConfig) validate() error {
 	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
 	check(c.Adaptive.Min <= 0 || c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", c.Adaptive.Min)
 	check(c.MaxAge > 0, "max age %s: must be positive", c.MaxAge)
-	check(c.Idempotency <= None, "idempotency %d: unknown form", c.Idempotency)
+	check(c.Idempotency <= IdempotencyNone, "idempotency %d: unknown form", c.Idempotency)
 	return errors.Join(errs...)
 }
 

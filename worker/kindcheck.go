@@ -9,8 +9,8 @@ import (
 func settleKeys(cfg Config, kinds *kinds) error {
 	var errs []error
 	for _, k := range kinds.all {
-		k.keyed = cfg.Store != nil && k.config.Idempotency != None
-		if k.config.Idempotency == Keyed && cfg.Store == nil {
+		k.keyed = cfg.Store != nil && k.config.Idempotency != IdempotencyNone
+		if k.config.Idempotency == IdempotencyKeyed && cfg.Store == nil {
 			errs = append(errs, fmt.Errorf("kind %q: asks for idempotency keys but the worker has no store: set Config.Store (store in a configuration), or Idempotency: worker.None (kinds.<name>.idempotency: none)", k.name))
 		}
 		if k.keyed && k.config.MaxAge > cfg.Retention.Keys {

@@ -84,16 +84,16 @@ func (o *LogObserver) settled(ctx context.Context, e *Settled) {
 
 func settledLevel(e *Settled) slog.Level {
 	switch {
-	case e.SettleErr != nil, e.ResultOmitted, e.Settlement == DeadLetter:
+	case e.SettleErr != nil, e.ResultOmitted, e.Settlement == SettlementDeadLetter:
 		return slog.LevelWarn
-	case e.Settlement == Hold:
+	case e.Settlement == SettlementHold:
 		if e.Reason == Reason(pools.ReasonForcedOpen.String()) || e.Reason == ReasonSnoozed {
 			return slog.LevelInfo
 		}
 		return slog.LevelWarn
 	case e.Reason == ReasonUnknownKind:
 		return slog.LevelInfo // mistyped, perhaps: nothing else would say so for a quarter of an hour
-	case e.Outcome == Succeeded, e.Outcome == Deferred:
+	case e.Outcome == OutcomeSucceeded, e.Outcome == OutcomeDeferred:
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -15,7 +15,7 @@ func TestHoldLevels(t *testing.T) {
 		"forced_open": "INFO", worker.ReasonSnoozed: "INFO", "breaker_open": "WARN", "shared_open": "WARN", "": "WARN",
 	} {
 		var log strings.Builder
-		worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, nil))).Observe(&worker.Settled{Outcome: worker.Deferred, Settlement: worker.Hold, Reason: reason})
+		worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, nil))).Observe(&worker.Settled{Outcome: worker.OutcomeDeferred, Settlement: worker.SettlementHold, Reason: reason})
 		if !strings.Contains(log.String(), "level="+level+" msg=\"job settled\"") {
 			t.Errorf("held for %q: want %s\n%s", reason, level, log.String())
 		}

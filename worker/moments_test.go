@@ -179,7 +179,7 @@ func TestHandlerThatStartsPastItsDeadlineIsNotGivenUp(t *testing.T) {
 		b.start(worker.Config{Registry: registry, Store: sluggish{b.claims, 20 * time.Second}})
 		id := b.enqueue(worker.NewJob{Kind: "k", Deadline: time.Now().Add(time.Second)})
 		b.after(time.Minute)
-		if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.Succeeded {
+		if s := b.settled(id); len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("settled %+v", s)
 		}
 		b.accounts()
@@ -220,11 +220,11 @@ func TestLostClaimGivesGraceOnce(t *testing.T) {
 		outcome  worker.Outcome
 		returned time.Duration
 	}{
-		"while it may run":      {timeout: time.Hour, lostAt: 5 * time.Second, gone: 17 * time.Second, cause: worker.ErrClaimLost, outcome: worker.Interrupted},
-		"in its grace":          {timeout: 10 * time.Second, lostAt: 16 * time.Second, gone: 20 * time.Second, cause: worker.ErrTimeout, outcome: worker.Failed},
-		"returns in the grace":  {timeout: time.Hour, lostAt: 5 * time.Second, cause: worker.ErrClaimLost, outcome: worker.Interrupted, returned: 14 * time.Second},
-		"may run for all time":  {timeout: math.MaxInt64, lostAt: 5 * time.Second, cause: worker.ErrClaimLost, outcome: worker.Interrupted, returned: 14 * time.Second},
-		"after it was given up": {timeout: time.Second, lostAt: 12 * time.Second, gone: 11 * time.Second, cause: worker.ErrTimeout, outcome: worker.Failed},
+		"while it may run":      {timeout: time.Hour, lostAt: 5 * time.Second, gone: 17 * time.Second, cause: worker.ErrClaimLost, outcome: worker.OutcomeInterrupted},
+		"in its grace":          {timeout: 10 * time.Second, lostAt: 16 * time.Second, gone: 20 * time.Second, cause: worker.ErrTimeout, outcome: worker.OutcomeFailed},
+		"returns in the grace":  {timeout: time.Hour, lostAt: 5 * time.Second, cause: worker.ErrClaimLost, outcome: worker.OutcomeInterrupted, returned: 14 * time.Second},
+		"may run for all time":  {timeout: math.MaxInt64, lostAt: 5 * time.Second, cause: worker.ErrClaimLost, outcome: worker.OutcomeInterrupted, returned: 14 * time.Second},
+		"after it was given up": {timeout: time.Second, lostAt: 12 * time.Second, gone: 11 * time.Second, cause: worker.ErrTimeout, outcome: worker.OutcomeFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -25,7 +25,7 @@ func TestBrokerThatCannotServeIsRefused(t *testing.T) {
 		}
 	})
 	fifo := queue.Capabilities{FIFO: true}
-	block := []worker.QueueConfig{{Name: "q", OnDead: worker.Block}}
+	block := []worker.QueueConfig{{Name: "q", OnDead: worker.OnDeadBlock}}
 	for name, tt := range map[string]struct {
 		caps queue.Capabilities
 		kind worker.KindConfig
@@ -33,7 +33,7 @@ func TestBrokerThatCannotServeIsRefused(t *testing.T) {
 		want []string
 	}{
 		"FIFO without a store":         {fifo, worker.KindConfig{}, worker.Config{DeadLetters: rig.dead}, []string{`queue "default": is a FIFO queue and needs a store`}},
-		"unkeyed kind on FIFO":         {fifo, worker.KindConfig{Idempotency: worker.None}, worker.Config{Store: rig.claims, DeadLetters: rig.dead}, []string{`kind "job": has no idempotency keys`, `queue "default" is a FIFO queue`}},
+		"unkeyed kind on FIFO":         {fifo, worker.KindConfig{Idempotency: worker.IdempotencyNone}, worker.Config{Store: rig.claims, DeadLetters: rig.dead}, []string{`kind "job": has no idempotency keys`, `queue "default" is a FIFO queue`}},
 		"block without FIFO":           {queue.Capabilities{}, worker.KindConfig{}, worker.Config{Store: rig.claims, DeadLetters: rig.dead, Queues: block}, []string{`queue "q": is no FIFO queue`}},
 		"block without a letter store": {fifo, worker.KindConfig{}, worker.Config{Store: rig.claims, DeadLetters: sink{rig.dead}, Queues: block}, []string{`queue "q": a blocked group waits`}},
 		"timeout above the lease": {
@@ -75,7 +75,7 @@ func TestTooLargeMessageIsSetAside(t *testing.T) {
 		if e.Cause != dlq.CauseTooLarge || !strings.Contains(e.Error, "20971520 bytes") || !strings.Contains(e.Error, "1048576") || len(e.Message.Body) != 20<<20 {
 			t.Errorf("%s: %s, %d bytes kept", e.Cause, e.Error, len(e.Message.Body))
 		}
-		if good := f.settled("good"); len(f.settled("large")) != 1 || len(good) != 1 || good[0].Outcome != worker.Succeeded {
+		if good := f.settled("good"); len(f.settled("large")) != 1 || len(good) != 1 || good[0].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("the large one was settled %d times, the good one %+v", len(f.settled("large")), good)
 		}
 	})
@@ -166,9 +166,9 @@ func TestFindingsAreLogged(t *testing.T) {
 	work(registry, "job", worker.KindConfig{MaxAttempts: 7, Timeout: time.Minute, MaxAge: time.Hour}, func(context.Context, *worker.Job) error { return nil })
 	inspect := func(name string, use queue.Use) ([]queue.Finding, error) {
 		return []queue.Finding{
-			{Queue: name, Severity: queue.Note, What: "all in order"},
-			{Queue: name, Severity: queue.Warning, What: fmt.Sprintf("3 receives are fewer than %d attempts", use.MaxAttempts), Remedy: "raise maxReceiveCount"},
-			{Queue: name, Severity: queue.Fault, What: fmt.Sprintf("%s %s", use.LongestRun, use.MaxAge)},
+			{Queue: name, Severity: queue.SeverityNote, What: "all in order"},
+			{Queue: name, Severity: queue.SeverityWarning, What: fmt.Sprintf("3 receives are fewer than %d attempts", use.MaxAttempts), Remedy: "raise maxReceiveCount"},
+			{Queue: name, Severity: queue.SeverityFault, What: fmt.Sprintf("%s %s", use.LongestRun, use.MaxAge)},
 		}, errors.New("could not see everything")
 	}
 	cfg := fieldConfig{worker: worker.Config{Registry: registry}, prepare: func(f *field) { f.fake.inspect = inspect }}
@@ -235,10 +235,10 @@ func TestOnlyUnkeyedJobsAreUncharged(t *testing.T) {
 			f.add("", "a")
 			f.after(time.Minute)
 			settled, _ := f.fake.settlements()
-			if len(settled) != 3 || settled[0].Uncharged != (form == worker.None) || settled[1].Uncharged != (form == worker.None) {
+			if len(settled) != 3 || settled[0].Uncharged != (form == worker.IdempotencyNone) || settled[1].Uncharged != (form == worker.IdempotencyNone) {
 				t.Errorf("settlements: %+v", settled)
 			}
-			if s := f.settled("a"); s[len(s)-1].Outcome != worker.Succeeded || s[len(s)-1].Job.Attempt != 1 {
+			if s := f.settled("a"); s[len(s)-1].Outcome != worker.OutcomeSucceeded || s[len(s)-1].Job.Attempt != 1 {
 				t.Errorf("ended as %s of attempt %d", s[len(s)-1].Outcome, s[len(s)-1].Job.Attempt)
 			}
 		})

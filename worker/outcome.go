@@ -5,18 +5,18 @@ type Outcome uint8
 
 // The outcomes.
 const (
-	// Succeeded: the handler returned nil.
-	Succeeded Outcome = iota + 1
-	// Duplicate: the key was already completed, or this run was already given up; nothing ran.
-	Duplicate
-	// Failed: the attempt was spent; there may be another.
-	Failed
-	// Rejected: the job can never succeed.
-	Rejected
-	// Deferred: put back with no attempt spent.
-	Deferred
-	// Interrupted: cut short by a stop or a lost lease; no attempt spent by a stop.
-	Interrupted
+	// OutcomeSucceeded: the handler returned nil.
+	OutcomeSucceeded Outcome = iota + 1
+	// OutcomeDuplicate: the key was already completed, or this run was already given up; nothing ran.
+	OutcomeDuplicate
+	// OutcomeFailed: the attempt was spent; there may be another.
+	OutcomeFailed
+	// OutcomeRejected: the job can never succeed.
+	OutcomeRejected
+	// OutcomeDeferred: put back with no attempt spent.
+	OutcomeDeferred
+	// OutcomeInterrupted: cut short by a stop or a lost lease; no attempt spent by a stop.
+	OutcomeInterrupted
 )
 
 // String returns the outcome in lower case, as metrics and logs spell it.
@@ -33,18 +33,18 @@ type Settlement uint8
 
 // The settlements.
 const (
-	// Ack removes the message: the job is done.
-	Ack Settlement = iota + 1
-	// Retry hides the message for a delay.
-	Retry
-	// Release makes the message visible at once.
-	Release
-	// DeadLetter stores a dead letter and removes the message.
-	DeadLetter
-	// Hold stores the job with its sick destination's held jobs and removes the message.
-	Hold
-	// Leave does nothing: the lease or claim is somebody else's now.
-	Leave
+	// SettlementAck removes the message: the job is done.
+	SettlementAck Settlement = iota + 1
+	// SettlementRetry hides the message for a delay.
+	SettlementRetry
+	// SettlementRelease makes the message visible at once.
+	SettlementRelease
+	// SettlementDeadLetter stores a dead letter and removes the message.
+	SettlementDeadLetter
+	// SettlementHold stores the job with its sick destination's held jobs and removes the message.
+	SettlementHold
+	// SettlementLeave does nothing: the lease or claim is somebody else's now.
+	SettlementLeave
 )
 
 // String returns the settlement as metrics and logs spell it.

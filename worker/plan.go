@@ -14,38 +14,38 @@ type plan struct {
 	delay time.Duration
 	// uncharged gives the attempt back.
 	uncharged bool
-	// cause and state of the entry to store; only for DeadLetter and Hold.
+	// cause and state of the entry to store; only for SettlementDeadLetter and Hold.
 	cause dlq.Cause
 	state dlq.State
-	// block keeps the message of a DeadLetter at the head of its group, hidden for delay.
+	// block keeps the message of a SettlementDeadLetter at the head of its group, hidden for delay.
 	block bool
 }
 
 // makePlan decides what becomes of a delivery. It is pure but for the jitter's randomness. attempt is 0 if none was charged.
 func makePlan(v verdict, cfg KindConfig, attempt int) plan {
 	if v.lost {
-		return plan{settlement: Leave}
+		return plan{settlement: SettlementLeave}
 	}
 	switch v.outcome {
-	case Succeeded, Duplicate:
-		return plan{settlement: Ack}
-	case Rejected:
-		return plan{settlement: DeadLetter, cause: v.cause, state: dlq.Dead}
-	case Interrupted:
-		return plan{settlement: Release, uncharged: true}
-	case Deferred:
+	case OutcomeSucceeded, OutcomeDuplicate:
+		return plan{settlement: SettlementAck}
+	case OutcomeRejected:
+		return plan{settlement: SettlementDeadLetter, cause: v.cause, state: dlq.StateDead}
+	case OutcomeInterrupted:
+		return plan{settlement: SettlementRelease, uncharged: true}
+	case OutcomeDeferred:
 		if v.hold {
-			return plan{settlement: Hold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.Held}
+			return plan{settlement: SettlementHold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.StateHeld}
 		}
-		return plan{settlement: Retry, delay: v.after, uncharged: true}
+		return plan{settlement: SettlementRetry, delay: v.after, uncharged: true}
 	}
 	if attempt >= cfg.MaxAttempts {
-		return plan{settlement: DeadLetter, cause: v.cause, state: dlq.Dead}
+		return plan{settlement: SettlementDeadLetter, cause: v.cause, state: dlq.StateDead}
 	}
 	backoff := cfg.Backoff
 	if !v.backoff.IsZero() {
 		backoff = v.backoff
 	}
 	delay := backoff.Delay(attempt, 0, nil)
-	return plan{settlement: Retry, delay: schedule.Merge(delay, v.after, nil)}
+	return plan{settlement: SettlementRetry, delay: schedule.Merge(delay, v.after, nil)}
 }

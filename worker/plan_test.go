@@ -21,14 +21,14 @@ func TestPlan(t *testing.T) {
 		attempt int
 		want    plan
 	}{
-		{"success is acked", verdict{outcome: Succeeded}, 1, plan{settlement: Ack}},
-		{"duplicate is acked", verdict{outcome: Duplicate}, 0, plan{settlement: Ack}},
-		{"rejected dies", verdict{outcome: Rejected, cause: dlq.CauseRejected, err: err}, 1, plan{settlement: DeadLetter, cause: dlq.CauseRejected, state: dlq.Dead}},
-		{"last failure dies", verdict{outcome: Failed, cause: dlq.CauseTimeout, err: err}, 3, plan{settlement: DeadLetter, cause: dlq.CauseTimeout, state: dlq.Dead}},
-		{"interrupted is released uncharged", verdict{outcome: Interrupted, err: err}, 3, plan{settlement: Release, uncharged: true}},
-		{"lost is left alone", verdict{outcome: Interrupted, lost: true, err: err}, 3, plan{settlement: Leave}},
-		{"deferred waits uncharged", verdict{outcome: Deferred, after: time.Minute}, 3, plan{settlement: Retry, delay: time.Minute, uncharged: true}},
-		{"held leaves the queue", verdict{outcome: Deferred, hold: true}, 0, plan{settlement: Hold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.Held}},
+		{"success is acked", verdict{outcome: OutcomeSucceeded}, 1, plan{settlement: SettlementAck}},
+		{"duplicate is acked", verdict{outcome: OutcomeDuplicate}, 0, plan{settlement: SettlementAck}},
+		{"rejected dies", verdict{outcome: OutcomeRejected, cause: dlq.CauseRejected, err: err}, 1, plan{settlement: SettlementDeadLetter, cause: dlq.CauseRejected, state: dlq.StateDead}},
+		{"last failure dies", verdict{outcome: OutcomeFailed, cause: dlq.CauseTimeout, err: err}, 3, plan{settlement: SettlementDeadLetter, cause: dlq.CauseTimeout, state: dlq.StateDead}},
+		{"interrupted is released uncharged", verdict{outcome: OutcomeInterrupted, err: err}, 3, plan{settlement: SettlementRelease, uncharged: true}},
+		{"lost is left alone", verdict{outcome: OutcomeInterrupted, lost: true, err: err}, 3, plan{settlement: SettlementLeave}},
+		{"deferred waits uncharged", verdict{outcome: OutcomeDeferred, after: time.Minute}, 3, plan{settlement: SettlementRetry, delay: time.Minute, uncharged: true}},
+		{"held leaves the queue", verdict{outcome: OutcomeDeferred, hold: true}, 0, plan{settlement: SettlementHold, uncharged: true, cause: dlq.CauseDestinationOpen, state: dlq.StateHeld}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := makePlan(c.v, cfg, c.attempt); got != c.want {
@@ -39,13 +39,13 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanWithABackoffOfTheError(t *testing.T) {
-	hour, err := schedule.Constant(time.Hour, schedule.None)
+	hour, err := schedule.Constant(time.Hour, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := KindConfig{MaxAttempts: 3}.withDefaults()
-	stated := &Error{Outcome: Failed, Err: errors.New("boom"), Backoff: hour}
-	if got, want := makePlan(classify(stated, nil), cfg, 1), (plan{settlement: Retry, delay: time.Hour}); got != want {
+	stated := &Error{Outcome: OutcomeFailed, Err: errors.New("boom"), Backoff: hour}
+	if got, want := makePlan(classify(stated, nil), cfg, 1), (plan{settlement: SettlementRetry, delay: time.Hour}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -57,8 +57,8 @@ func TestPlanOfAFailureBelowTheLimit(t *testing.T) {
 		attempt := rapid.IntRange(1, attempts-1).Draw(t, "attempt")
 		after := time.Duration(rapid.Int64Range(0, int64(12*time.Hour)).Draw(t, "after"))
 		cfg := KindConfig{MaxAttempts: attempts, Backoff: schedule.Default}.withDefaults()
-		p := makePlan(verdict{outcome: Failed, after: after, cause: dlq.CauseExhausted}, cfg, attempt)
-		if p.settlement != Retry || p.uncharged || p.delay < after || p.delay < 0 {
+		p := makePlan(verdict{outcome: OutcomeFailed, after: after, cause: dlq.CauseExhausted}, cfg, attempt)
+		if p.settlement != SettlementRetry || p.uncharged || p.delay < after || p.delay < 0 {
 			t.Fatalf("got %+v for attempt %d of %d, after %s", p, attempt, attempts, after)
 		}
 	})

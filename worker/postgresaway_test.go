@@ -100,7 +100,7 @@ func (p *place) refusesClaims(t *testing.T, f postgresFault) {
 	var mu sync.Mutex
 	calls := make(map[string]int)
 	registry := worker.NewRegistry()
-	for kind, form := range map[string]worker.Idempotency{"keyed": worker.Keyed, "unkeyed": worker.None} {
+	for kind, form := range map[string]worker.Idempotency{"keyed": worker.IdempotencyKeyed, "unkeyed": worker.IdempotencyNone} {
 		cfg := worker.KindConfig{MaxAttempts: most, Idempotency: form, Backoff: every(t, 10*time.Millisecond)}
 		work(registry, kind, cfg, func(_ context.Context, job *worker.Job) error {
 			mu.Lock()
@@ -141,7 +141,7 @@ func (r *awayRig) completed(kind string, ids []string) {
 	for _, id := range ids {
 		eventually(r.t, "job "+id+" is completed", func() bool {
 			record, err := r.claims.Get(r.t.Context(), idempotency.Key{Scope: kind, Value: id})
-			return err == nil && record.State == idempotency.Completed
+			return err == nil && record.State == idempotency.StatusCompleted
 		})
 	}
 }

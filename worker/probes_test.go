@@ -37,12 +37,12 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	for name, closes := range map[string]bool{"some": true, "other": true, "short": false} {
 		now := time.Now()
 		p, _ := d.Admit(name, now, false)
-		p.Done(now, pools.Failure)
+		p.Done(now, pools.OutcomeFailure)
 		probe, v := d.Admit(name, now.Add(time.Minute), false)
 		if !v.OK() {
 			t.Fatalf("%s: no probe: %+v", name, v)
 		}
-		probe.Done(now.Add(11*time.Minute), pools.Success)
+		probe.Done(now.Add(11*time.Minute), pools.OutcomeSuccess)
 		if _, open := d.OpenSince(name, now.Add(11*time.Minute)); open == closes {
 			t.Errorf("%s: open %v after a probe that took as long as a job may", name, open)
 		}

@@ -46,7 +46,7 @@ func TestDeadlineThatPassesInTheWaitingRoom(t *testing.T) {
 // An unkeyed job whose lease is lost while it waits for its turn is somebody else's by then: it must not start.
 func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
 	ran := make(map[string][]time.Time)
-	registry := oneAtATime(worker.None, map[string]time.Duration{"a": 2 * time.Minute, "b": time.Minute}, ran)
+	registry := oneAtATime(worker.IdempotencyNone, map[string]time.Duration{"a": 2 * time.Minute, "b": time.Minute}, ran)
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 		broker := queuetest.NewFaultBroker(b.broker, func(p queuetest.Point) queuetest.Fault {
@@ -81,7 +81,7 @@ func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
 // Jobs that find the pool full for long must not cycle through the broker all the while.
 func TestFullPoolIsNoHotLoop(t *testing.T) {
 	ran := make(map[string][]time.Time)
-	registry := oneAtATime(worker.Keyed, map[string]time.Duration{"a": 10 * time.Minute}, ran)
+	registry := oneAtATime(worker.IdempotencyKeyed, map[string]time.Duration{"a": 10 * time.Minute}, ran)
 	inBubble(t, worker.Config{Registry: registry, Concurrency: 3}, func(b *bubble) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "a"})
 		b.after(time.Second)

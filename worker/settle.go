@@ -30,7 +30,7 @@ func (a *attempt) end(v verdict, p plan) error {
 	if a.committed {
 		return a.endLease(p)
 	}
-	if a.w.together != nil && p.settlement == Ack && a.held.Token != 0 {
+	if a.w.together != nil && p.settlement == SettlementAck && a.held.Token != 0 {
 		err := a.endTogether()
 		if !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, queue.ErrLeaseLost) {
 			return err
@@ -51,11 +51,11 @@ func (a *attempt) plan(v verdict) plan {
 		cfg := a.kind.config
 		cfg.MaxAttempts = a.job.MaxAttempts
 		p = makePlan(v, cfg, a.job.Attempt)
-		if p.settlement == Retry && v.reason != ReasonBlocked {
+		if p.settlement == SettlementRetry && v.reason != ReasonBlocked {
 			p.delay = min(p.delay, a.lifeLeft())
 		}
 	}
-	if p.settlement == DeadLetter && a.queue.blocks() {
+	if p.settlement == SettlementDeadLetter && a.queue.blocks() {
 		p.block, p.delay = true, minBlocked
 	}
 	return p
@@ -68,7 +68,7 @@ func (a *attempt) lifeLeft() time.Duration {
 
 // store keeps what leaves the queue unfinished.
 func (a *attempt) store(v verdict, p plan) error {
-	if p.settlement != DeadLetter && p.settlement != Hold {
+	if p.settlement != SettlementDeadLetter && p.settlement != SettlementHold {
 		return nil
 	}
 	entry := a.entry(v, p)
@@ -92,19 +92,19 @@ func (a *attempt) completion() idempotency.Completion {
 
 // endClaim writes the attempt's end to the ledger.
 func (a *attempt) endClaim(v verdict, p plan) error {
-	if a.held.Token == 0 || p.settlement == Leave {
+	if a.held.Token == 0 || p.settlement == SettlementLeave {
 		return nil
 	}
 	store := a.w.cfg.Store
 	return a.persist(func(ctx context.Context) error {
 		switch {
-		case p.settlement == Ack:
+		case p.settlement == SettlementAck:
 			return store.Complete(ctx, []idempotency.Completion{a.completion()})[0]
 		case p.uncharged:
 			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.held, Delay: p.delay}})[0]
 		}
 		return store.Fail(ctx, []idempotency.Failure{{
-			Held: a.held, Attempt: a.record(v), Delay: p.delay, Final: p.settlement == DeadLetter, Retention: a.w.cfg.Retention.Keys,
+			Held: a.held, Attempt: a.record(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.Retention.Keys,
 		}})[0]
 	})
 }
@@ -114,11 +114,11 @@ func (a *attempt) endLease(p plan) error {
 	// A keyed job's attempts are counted by the ledger: what the broker counts may cost it a second message to take back.
 	s := queue.Settlement{Uncharged: p.uncharged && (a.kind == nil || !a.kind.keyed), Delay: p.delay}
 	switch {
-	case p.settlement == Leave:
+	case p.settlement == SettlementLeave:
 		return nil
-	case p.settlement == Ack, p.settlement == Hold, p.settlement == DeadLetter && !p.block:
+	case p.settlement == SettlementAck, p.settlement == SettlementHold, p.settlement == SettlementDeadLetter && !p.block:
 		s = queue.Settlement{Action: queue.ActionAck}
-	case p.settlement == Release:
+	case p.settlement == SettlementRelease:
 		s.Action = queue.ActionRelease
 		select {
 		case <-a.w.unsubscribed:
@@ -160,7 +160,7 @@ func (a *attempt) report(v verdict, p plan, err error) {
 	if a.kind != nil {
 		e.Kind = a.kind.name
 	}
-	if v.outcome == Succeeded {
+	if v.outcome == OutcomeSucceeded {
 		e.Latency = now.Sub(a.job.dueAt())
 		e.ResultOmitted = a.held.Token != 0 && len(a.job.result) > idempotency.MaxResult
 	}

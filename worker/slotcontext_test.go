@@ -47,7 +47,7 @@ func TestContextsOfOneSlot(t *testing.T) {
 				registry := worker.NewRegistry()
 				cfg := worker.KindConfig{Timeout: time.Minute, TimeoutGrace: 10 * time.Second, Backoff: every(t, time.Hour), Bulkhead: 1}
 				if c.lease {
-					cfg.Idempotency = worker.None
+					cfg.Idempotency = worker.IdempotencyNone
 				}
 				work(registry, "k", cfg, func(ctx context.Context, job *worker.Job) error {
 					if calls.Add(1) > 1 {
@@ -122,7 +122,7 @@ func TestLateResultIsKept(t *testing.T) {
 		id := b.enqueue(worker.NewJob{Kind: "k"})
 		b.after(10 * time.Minute)
 		s := b.settled(id)
-		if len(s) != 2 || s[0].Outcome != worker.Failed || s[1].Outcome != worker.Duplicate || s[1].Result == nil || string(s[1].Result.Data) != "second 9" {
+		if len(s) != 2 || s[0].Outcome != worker.OutcomeFailed || s[1].Outcome != worker.OutcomeDuplicate || s[1].Result == nil || string(s[1].Result.Data) != "second 9" {
 			t.Errorf("settled %+v", s)
 		}
 		b.accounts()
@@ -165,7 +165,7 @@ func TestGoexitInAnObserverCostsOnlyTheAttempt(t *testing.T) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "good"})
 		b.after(time.Hour)
 		b.accounts()
-		if s := b.settled("good"); len(s) == 0 || s[len(s)-1].Outcome != worker.Succeeded {
+		if s := b.settled("good"); len(s) == 0 || s[len(s)-1].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("settled %+v", s)
 		}
 	})

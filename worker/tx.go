@@ -96,7 +96,7 @@ func (a *attempt) withoutTx(err, cause, missing error) verdict {
 		cause = nil
 	}
 	v := judge(err, cause)
-	if v.outcome == Failed && v.cause != dlq.CausePanic && errors.Is(missing, idempotency.ErrUnavailable) {
+	if v.outcome == OutcomeFailed && v.cause != dlq.CausePanic && errors.Is(missing, idempotency.ErrUnavailable) {
 		return a.storeAway(missing)
 	}
 	return v
@@ -122,14 +122,14 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 		return judge(nil, nil)
 	case inDoubt(err):
 		// The copy that comes when the lease has run out finds the key completed, or its claim free.
-		return verdict{outcome: Interrupted, lost: true, err: fmt.Errorf("the stop came before the store said whether the transaction was committed: %w", err)}
+		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("the stop came before the store said whether the transaction was committed: %w", err)}
 	case errors.Is(err, idempotency.ErrClaimLost):
 		a.w.observe(&ClaimLost{Job: a.job, Kind: a.kind.name})
-		return verdict{outcome: Interrupted, lost: true, err: fmt.Errorf("%w; the handler's transaction was rolled back", ErrClaimLost)}
+		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("%w; the handler's transaction was rolled back", ErrClaimLost)}
 	case errors.Is(err, idempotency.ErrUnavailable):
 		return a.storeAway(err)
 	}
-	return judge(&Error{Outcome: Failed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: pools.Ignored}, nil)
+	return judge(&Error{Outcome: OutcomeFailed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: pools.OutcomeIgnored}, nil)
 }
 
 // inDoubt says that a commit may or may not have happened.

@@ -24,41 +24,41 @@ func TestHandlerTxKeepsOnlySuccess(t *testing.T) {
 		want  worker.Outcome
 		text  string // in its error
 	}{
-		"error":  {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { return errBoom }, worker.Failed, "boom"},
-		"panic":  {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { panic("ouch") }, worker.Failed, "ouch"},
-		"goexit": {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { runtime.Goexit(); return nil }, worker.Failed, "Goexit"},
+		"error":  {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { return errBoom }, worker.OutcomeFailed, "boom"},
+		"panic":  {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { panic("ouch") }, worker.OutcomeFailed, "ouch"},
+		"goexit": {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { runtime.Goexit(); return nil }, worker.OutcomeFailed, "Goexit"},
 		"retry after": {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error {
 			return worker.RetryAfter(time.Millisecond, errBoom)
-		}, worker.Failed, "boom"},
-		"snooze": {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { return worker.Snooze(time.Second, "later") }, worker.Deferred, "later"},
+		}, worker.OutcomeFailed, "boom"},
+		"snooze": {worker.KindConfig{}, func(context.Context, *txRig, *worker.Job) error { return worker.Snooze(time.Second, "later") }, worker.OutcomeDeferred, "later"},
 		"timeout": {worker.KindConfig{Timeout: 2 * time.Second}, func(ctx context.Context, _ *txRig, _ *worker.Job) error {
 			<-ctx.Done()
 			return ctx.Err()
-		}, worker.Failed, "deadline"},
+		}, worker.OutcomeFailed, "deadline"},
 		"timeout in a statement": {worker.KindConfig{Timeout: 2 * time.Second}, func(ctx context.Context, _ *txRig, _ *worker.Job) error {
 			return sleepIn(ctx)
-		}, worker.Failed, "timeout"},
+		}, worker.OutcomeFailed, "timeout"},
 		"deaf statement": {worker.KindConfig{Timeout: 2 * time.Second, TimeoutGrace: 100 * time.Millisecond}, func(ctx context.Context, _ *txRig, _ *worker.Job) error {
 			return sleepIn(context.WithoutCancel(ctx)) // abandoned, and ended by the rollback
-		}, worker.Failed, "ignored its context"},
+		}, worker.OutcomeFailed, "ignored its context"},
 		"swallowed error": {worker.KindConfig{}, func(ctx context.Context, _ *txRig, _ *worker.Job) error {
 			tx, err := postgres.TxFrom(ctx)
 			if err == nil {
 				_, _ = tx.Exec(ctx, "SELECT 1/0")
 			}
 			return err
-		}, worker.Failed, "22012"},
+		}, worker.OutcomeFailed, "22012"},
 		"rollback": {worker.KindConfig{}, func(ctx context.Context, _ *txRig, _ *worker.Job) error {
 			tx, err := postgres.TxFrom(ctx)
 			return errors.Join(err, tx.Rollback(ctx))
-		}, worker.Failed, "rolled it back"},
+		}, worker.OutcomeFailed, "rolled it back"},
 		"conflict at the commit": {worker.KindConfig{}, func(ctx context.Context, r *txRig, _ *worker.Job) error {
 			tx, err := postgres.TxFrom(ctx)
 			if err == nil {
 				_, err = tx.Exec(ctx, "INSERT INTO "+r.schema+".child VALUES (1)") // whose parent is missing
 			}
 			return err
-		}, worker.Failed, "23503"},
+		}, worker.OutcomeFailed, "23503"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,10 +81,10 @@ func TestHandlerTxKeepsOnlySuccess(t *testing.T) {
 			if s[0].Outcome != c.want || !strings.Contains(s[0].Err.Error(), c.text) {
 				t.Errorf("the first attempt: %s, %v; want %s with %q", s[0].Outcome, s[0].Err, c.want, c.text)
 			}
-			if s[1].Outcome != worker.Succeeded {
+			if s[1].Outcome != worker.OutcomeSucceeded {
 				t.Errorf("the second attempt: %s, %v", s[1].Outcome, s[1].Err)
 			}
-			r.wrote("a", idempotency.Completed, s[1].Job.Attempt)
+			r.wrote("a", idempotency.StatusCompleted, s[1].Job.Attempt)
 			r.idle()
 		})
 	}
@@ -108,7 +108,7 @@ func TestHandlerTxOfADeadJob(t *testing.T) {
 		return worker.Cancel(errBoom)
 	})
 	r.enqueue("a")
-	if s := r.outcomes("a", 1); s[0].Settlement != worker.DeadLetter {
+	if s := r.outcomes("a", 1); s[0].Settlement != worker.SettlementDeadLetter {
 		t.Errorf("settled by %s: %v", s[0].Settlement, s[0].Err)
 	}
 	r.wrote("a", 0)
@@ -153,10 +153,10 @@ func TestHandlerTxIsOneAroundAllMiddleware(t *testing.T) {
 	r.outcomes("a", 1)
 	r.enqueue("a")
 	s := r.outcomes("a", 2)
-	if s[0].Outcome != worker.Succeeded || s[0].SettleErr != nil || s[1].Outcome != worker.Duplicate || string(s[1].Result.Data) != "result" {
+	if s[0].Outcome != worker.OutcomeSucceeded || s[0].SettleErr != nil || s[1].Outcome != worker.OutcomeDuplicate || string(s[1].Result.Data) != "result" {
 		t.Errorf("settled: %+v, %+v", s[0], s[1])
 	}
-	r.wrote("a", idempotency.Completed, 1, 1)
+	r.wrote("a", idempotency.StatusCompleted, 1, 1)
 	if _, err := postgres.TxFrom(late); !errors.Is(err, idempotency.ErrNoTx) {
 		t.Errorf("after the handler: %v", err)
 	}
@@ -181,8 +181,8 @@ func TestHandlerTxThatCannotBe(t *testing.T) {
 		want  string
 	}{
 		"no store":      {nil, worker.IdempotencyDefault, "no idempotency store"},
-		"unkeyed kind":  {rig.claims, worker.None, "takes no claim"},
-		"another store": {rig.claims, worker.Keyed, "do not join"},
+		"unkeyed kind":  {rig.claims, worker.IdempotencyNone, "takes no claim"},
+		"another store": {rig.claims, worker.IdempotencyKeyed, "do not join"},
 	} {
 		told := make(chan error, 1)
 		registry := worker.NewRegistry()
@@ -223,8 +223,8 @@ func TestHandlerTxIsCommittedBeforeTheAck(t *testing.T) {
 	broker := queuetest.NewFaultBroker(r.broker, queuetest.Script(queuetest.OpSettle, queuetest.Fault{Expire: true}))
 	r.start(worker.Config{Registry: registry, Broker: broker})
 	r.enqueue("a")
-	if s := r.outcomes("a", 2); s[0].Outcome != worker.Succeeded || s[0].SettleErr == nil || s[1].Outcome != worker.Duplicate {
+	if s := r.outcomes("a", 2); s[0].Outcome != worker.OutcomeSucceeded || s[0].SettleErr == nil || s[1].Outcome != worker.OutcomeDuplicate {
 		t.Errorf("settled: %+v, %+v", s[0], s[1])
 	}
-	r.wrote("a", idempotency.Completed, 1)
+	r.wrote("a", idempotency.StatusCompleted, 1)
 }

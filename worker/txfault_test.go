@@ -54,13 +54,13 @@ func TestHandlerTxOfALostClaim(t *testing.T) {
 		other = r.store.Claim(t.Context(), []idempotency.Request{{
 			Key: key, Job: "a", Fingerprint: payload, Owner: "other", Lease: time.Minute,
 		}})[0]
-		return other.Status == idempotency.Acquired
+		return other.Status == idempotency.StatusAcquired
 	})
 	close(goOn)
-	if s := r.outcomes("a", 1); s[0].Outcome != worker.Interrupted || s[0].Settlement != worker.Leave || !errors.Is(s[0].Err, worker.ErrClaimLost) {
+	if s := r.outcomes("a", 1); s[0].Outcome != worker.OutcomeInterrupted || s[0].Settlement != worker.SettlementLeave || !errors.Is(s[0].Err, worker.ErrClaimLost) {
 		t.Errorf("settled: %s by %s, %v", s[0].Outcome, s[0].Settlement, s[0].Err)
 	}
-	r.wrote("a", idempotency.Acquired)
+	r.wrote("a", idempotency.StatusAcquired)
 	r.idle()
 }
 
@@ -87,13 +87,13 @@ func TestHandlerTxInterruptedByAStop(t *testing.T) {
 	if err := r.stop(); err != nil {
 		t.Error(err)
 	}
-	if s := r.outcomes("a", 1); s[0].Outcome != worker.Interrupted {
+	if s := r.outcomes("a", 1); s[0].Outcome != worker.OutcomeInterrupted {
 		t.Errorf("settled: %s, %v", s[0].Outcome, s[0].Err)
 	}
 	r.wrote("a", 0)
 	r.start(worker.Config{Registry: registry})
 	r.outcomes("a", 2)
-	r.wrote("a", idempotency.Completed, 1)
+	r.wrote("a", idempotency.StatusCompleted, 1)
 }
 
 // A handler that was abandoned and returns nil in the end has done nothing: its transaction was rolled back long before.
@@ -122,10 +122,10 @@ func TestHandlerTxOfAnAbandonedHandler(t *testing.T) {
 	if err := <-returned; err == nil {
 		t.Error("the abandoned handler could still use its transaction")
 	}
-	if s := r.outcomes("a", 2); s[1].Outcome != worker.Succeeded || s[1].Job.Attempt != 2 {
+	if s := r.outcomes("a", 2); s[1].Outcome != worker.OutcomeSucceeded || s[1].Job.Attempt != 2 {
 		t.Errorf("the second attempt: %s, %v", s[1].Outcome, s[1].Err)
 	}
-	r.wrote("a", idempotency.Completed, 2)
+	r.wrote("a", idempotency.StatusCompleted, 2)
 }
 
 // holdCommits makes every commit of an effect wait on the server until the returned function lets it go on.
@@ -185,17 +185,17 @@ func TestHandlerTxWhoseAnswerIsLost(t *testing.T) {
 			r.proxy.Restore()
 			s := r.outcomes("a", 1)
 			if committed {
-				if s[0].Outcome != worker.Succeeded || s[0].SettleErr != nil {
+				if s[0].Outcome != worker.OutcomeSucceeded || s[0].SettleErr != nil {
 					t.Errorf("settled: %s, %v, %v", s[0].Outcome, s[0].Err, s[0].SettleErr)
 				}
 			} else {
 				// The store was away: nothing is spent.
-				if s[0].Outcome != worker.Deferred || s[0].Reason != worker.ReasonStoreDown {
+				if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreDown {
 					t.Errorf("settled: %s for %q, %v", s[0].Outcome, s[0].Reason, s[0].Err)
 				}
 				r.outcomes("a", 2)
 			}
-			r.wrote("a", idempotency.Completed, 1)
+			r.wrote("a", idempotency.StatusCompleted, 1)
 			r.idle()
 		})
 	}
@@ -219,16 +219,16 @@ func TestHandlerTxLeftInDoubtByAStop(t *testing.T) {
 		t.Error(err)
 	}
 	letGo()
-	if s := r.outcomes("a", 1); s[0].Settlement != worker.Leave {
+	if s := r.outcomes("a", 1); s[0].Settlement != worker.SettlementLeave {
 		t.Errorf("settled by %s: %v", s[0].Settlement, s[0].Err)
 	}
 	r.proxy.Restore()
 	r.start(worker.Config{Registry: registry, Lease: time.Second})
 	r.soon("the job is told to be done", func() bool {
 		s := r.outcomes("a", 2)
-		return s[len(s)-1].Outcome == worker.Duplicate
+		return s[len(s)-1].Outcome == worker.OutcomeDuplicate
 	})
-	r.wrote("a", idempotency.Completed, 1)
+	r.wrote("a", idempotency.StatusCompleted, 1)
 }
 
 // PostgreSQL goes away between the claim and the first statement: the job was not tried and spends nothing.
@@ -246,10 +246,10 @@ func TestHandlerTxWithoutAStore(t *testing.T) {
 	})
 	r.enqueue("a")
 	s := r.outcomes("a", 2)
-	if s[0].Outcome != worker.Deferred || s[0].Reason != worker.ReasonStoreDown || s[1].Outcome != worker.Succeeded || s[1].Job.Attempt != 1 {
+	if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreDown || s[1].Outcome != worker.OutcomeSucceeded || s[1].Job.Attempt != 1 {
 		t.Errorf("settled: %s for %q as attempt %d, then %s", s[0].Outcome, s[0].Reason, s[1].Job.Attempt, s[1].Outcome)
 	}
-	r.wrote("a", idempotency.Completed, 1)
+	r.wrote("a", idempotency.StatusCompleted, 1)
 	r.idle()
 }
 
@@ -269,10 +269,10 @@ func TestHandlerTxMissedIsNoSuccess(t *testing.T) {
 		return err
 	})
 	r.enqueue("a")
-	if s := r.outcomes("a", 2); s[0].Outcome != worker.Failed || s[1].Outcome != worker.Succeeded {
+	if s := r.outcomes("a", 2); s[0].Outcome != worker.OutcomeFailed || s[1].Outcome != worker.OutcomeSucceeded {
 		t.Errorf("settled: %s, %v, then %s", s[0].Outcome, s[0].Err, s[1].Outcome)
 	}
-	r.wrote("a", idempotency.Completed, 2)
+	r.wrote("a", idempotency.StatusCompleted, 2)
 }
 
 // Twenty handlers at once share the one connection that a pool of three has for them, for longer than a lease lasts. Those without one wait, and
@@ -295,10 +295,10 @@ func TestHandlerTxMoreThanConnections(t *testing.T) {
 		r.enqueue(ids[i])
 	}
 	for _, id := range ids {
-		if s := r.outcomes(id, 1); s[0].Outcome != worker.Succeeded {
+		if s := r.outcomes(id, 1); s[0].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("%s: %s, %v", id, s[0].Outcome, s[0].Err)
 		}
-		r.wrote(id, idempotency.Completed, 1)
+		r.wrote(id, idempotency.StatusCompleted, 1)
 	}
 	r.idle()
 }

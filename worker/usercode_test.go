@@ -28,8 +28,8 @@ func TestErrorsThatCannotBeReadFailTheAttempt(t *testing.T) {
 		attempts int
 		cause    dlq.Cause
 	}{
-		"stated without a reason":   {&worker.Error{Outcome: worker.Failed}, 2, dlq.CauseExhausted},
-		"rejected without a reason": {&worker.Error{Outcome: worker.Rejected}, 1, dlq.CauseRejected},
+		"stated without a reason":   {&worker.Error{Outcome: worker.OutcomeFailed}, 2, dlq.CauseExhausted},
+		"rejected without a reason": {&worker.Error{Outcome: worker.OutcomeRejected}, 1, dlq.CauseRejected},
 		"nil pointer of our own":    {nilStated, 2, dlq.CausePanic},
 		"nil pointer of theirs":     {nilTouchy, 2, dlq.CausePanic},
 		"wrapped":                   {errors.Join(errors.New("and"), nilTouchy), 2, dlq.CausePanic},
@@ -65,7 +65,7 @@ func TestHandlerOfAnyTakesNull(t *testing.T) {
 			inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
 				id := b.enqueue(worker.NewJob{Kind: "k", Payload: payload})
 				b.after(time.Second)
-				if s := b.settled(id); calls != 1 || len(s) != 1 || s[0].Outcome != worker.Succeeded {
+				if s := b.settled(id); calls != 1 || len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded {
 					t.Errorf("%d calls, settled %+v", calls, s)
 				}
 			})
@@ -90,7 +90,7 @@ func TestGoexitWhileReadingThePayloadKillsOnlyTheJob(t *testing.T) {
 		if e, err := b.dead.Get(b.ctx, dlq.EntryID(bad, 0)); err != nil || e.Cause != dlq.CauseUndecodable {
 			t.Errorf("entry %+v, error %v", e, err)
 		}
-		if s := b.settled(good); len(s) != 1 || s[0].Outcome != worker.Succeeded {
+		if s := b.settled(good); len(s) != 1 || s[0].Outcome != worker.OutcomeSucceeded {
 			t.Errorf("the job behind it: %+v", s)
 		}
 	})

@@ -46,9 +46,9 @@ func (w *Worker) inspectQueue(ctx context.Context, inspector queue.Inspector, na
 	for _, f := range findings {
 		level := slog.LevelWarn
 		switch f.Severity {
-		case queue.Note:
+		case queue.SeverityNote:
 			continue
-		case queue.Fault:
+		case queue.SeverityFault:
 			level = slog.LevelError
 		}
 		w.cfg.Logger.Log(ctx, level, "queue inspected", "queue", f.Queue, "severity", string(f.Severity), "finding", f.What, "remedy", f.Remedy)

@@ -41,11 +41,11 @@ func TestAudit(t *testing.T) {
 		failed  int
 		filter  string
 	}{
-		{"replay", dlq.AuditDone, 2, 2, 0, `{"kind":"email.send"}`},
-		{"replay", dlq.AuditFailed, 2, 0, 2, `{"kind":"email.send"}`},
-		{"purge", dlq.AuditDone, 1, 1, 0, `{"ids":["c.0"]}`},
-		{"import", dlq.AuditDone, 0, 3, 0, "all"},
-		{"export", dlq.AuditDone, 0, 3, 0, "all"},
+		{"replay", dlq.AuditStateDone, 2, 2, 0, `{"kind":"email.send"}`},
+		{"replay", dlq.AuditStateFailed, 2, 0, 2, `{"kind":"email.send"}`},
+		{"purge", dlq.AuditStateDone, 1, 1, 0, `{"ids":["c.0"]}`},
+		{"import", dlq.AuditStateDone, 0, 3, 0, "all"},
+		{"export", dlq.AuditStateDone, 0, 3, 0, "all"},
 	}
 	got := audits(t, db)
 	if len(got) != len(want) {
@@ -54,7 +54,7 @@ func TestAudit(t *testing.T) {
 	for i, w := range want {
 		a := got[i]
 		if a.Action != w.action || a.State != w.state || a.Planned != w.planned || a.Done != w.done || a.Failed != w.failed || a.Filter != w.filter ||
-			!strings.Contains(a.Actor, "@") || a.StartedAt.IsZero() || a.EndedAt.IsZero() || (a.Problem != "") != (w.state == dlq.AuditFailed) {
+			!strings.Contains(a.Actor, "@") || a.StartedAt.IsZero() || a.EndedAt.IsZero() || (a.Problem != "") != (w.state == dlq.AuditStateFailed) {
 			t.Errorf("record %d: %+v, want %+v", i, a, w)
 		}
 	}
@@ -83,10 +83,10 @@ func TestKilledReplayStaysInTheLog(t *testing.T) {
 		t.Fatal("it ended by itself")
 	}
 	list := audits(t, path)
-	if a := list[0]; a.State != dlq.AuditRunning || a.Planned != 150 || a.Done < 1 || a.Done > count(t, s, dlq.Replayed) {
+	if a := list[0]; a.State != dlq.AuditStateRunning || a.Planned != 150 || a.Done < 1 || a.Done > count(t, s, dlq.StateReplayed) {
 		t.Errorf("record %+v", a)
 	}
-	if a := list[0].At(list[0].UpdatedAt.Add(2 * dlq.DefaultAuditSilence)); a.State != dlq.AuditInterrupted {
+	if a := list[0].At(list[0].UpdatedAt.Add(2 * dlq.DefaultAuditSilence)); a.State != dlq.AuditStateInterrupted {
 		t.Errorf("after its silence: %+v", a)
 	}
 }

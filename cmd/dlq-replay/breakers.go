@@ -12,7 +12,7 @@ import (
 )
 
 // fleetBreakers reads from the board which destinations workers refuse.
-type fleetBreakers struct{ board fleet.Board }
+type fleetBreakers struct{ board fleet.StatusStore }
 
 // errSilent says what to do where no worker has reported.
 var errSilent = errors.New("no running worker reports its breakers")

@@ -40,14 +40,14 @@ func TestReplayWaitsForTheBreaker(t *testing.T) {
 	report(t, s, "open", "")
 	done := make(chan result, 1)
 	go func() { done <- callWith(t, t.Context(), "replay", "--all", "--yes", "--wait-breaker", "--db", path) }()
-	eventually(t, "the other destination's job is replayed", func() bool { return count(t, s, dlq.Replayed) > 0 })
+	eventually(t, "the other destination's job is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
 	report(t, s, "half_open", "")
 	select {
 	case r := <-done:
 		t.Fatalf("it did not wait: %d %s%s", r.code, r.out, r.err)
 	case <-time.After(1500 * time.Millisecond): // longer than it asks
 	}
-	if n := count(t, s, dlq.Replayed); n != 1 {
+	if n := count(t, s, dlq.StateReplayed); n != 1 {
 		t.Errorf("%d replayed while the breaker is not closed", n)
 	}
 	report(t, s, "closed", "")
@@ -60,8 +60,8 @@ func TestReplayGivesUpOnTheBreaker(t *testing.T) {
 	t.Parallel()
 	path, s := twoDestinations(t)
 	args := []string{"replay", "--all", "--yes", "--wait-breaker", "--wait-breaker-for", "10ms", "--db", path}
-	if r := call(t, args...); r.code != cli.Failure || !strings.Contains(r.err, "no running worker reports its breakers") || count(t, s, dlq.Dead) != 3 {
-		t.Errorf("without a worker: code %d, %d dead\n%s", r.code, count(t, s, dlq.Dead), r.err)
+	if r := call(t, args...); r.code != cli.Failure || !strings.Contains(r.err, "no running worker reports its breakers") || count(t, s, dlq.StateDead) != 3 {
+		t.Errorf("without a worker: code %d, %d dead\n%s", r.code, count(t, s, dlq.StateDead), r.err)
 	}
 	report(t, s, "closed", "forced_open")
 	if out := ok(t, call(t, "replay", "--all", "--dry-run", "--wait-breaker", "--db", path)); !strings.Contains(out, "would replay 1 jobs to queues q (1), for destinations bank (1); 2 held until breakers close, for ") {

@@ -25,7 +25,7 @@ func needsStore(what string) error {
 
 // check refuses filters that nothing in a broker can match.
 func (b brokerLetters) check(f dlq.Filter) error {
-	if slices.ContainsFunc(f.States, func(s dlq.State) bool { return s != dlq.Dead }) && !slices.Contains(f.States, dlq.Dead) {
+	if slices.ContainsFunc(f.States, func(s dlq.State) bool { return s != dlq.StateDead }) && !slices.Contains(f.States, dlq.StateDead) {
 		return needsStore("--state " + join(f.States))
 	}
 	return nil

@@ -208,7 +208,7 @@ func TestImportIntoTheConfiguredStore(t *testing.T) {
 		t.Fatal(r[0].Err)
 	}
 	ok(t, call(t, "import", "--all", "--yes", "--db", db))
-	if n := count(t, s, dlq.Dead); n != 2 {
+	if n := count(t, s, dlq.StateDead); n != 2 {
 		t.Errorf("%d dead letters in the store, want 2", n)
 	}
 }

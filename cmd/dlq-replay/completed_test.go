@@ -23,7 +23,7 @@ func complete(t *testing.T, s *stack.Stack, key string, payload []byte) {
 	t.Helper()
 	k := idempotency.Key{Scope: "work", Value: key}
 	c := s.Claims.Claim(t.Context(), []idempotency.Request{{Key: k, Job: "other-" + key, Fingerprint: idempotency.FingerprintOf(payload), Lease: time.Minute}})[0]
-	if c.Status != idempotency.Acquired {
+	if c.Status != idempotency.StatusAcquired {
 		t.Fatalf("claim of %s is %s: %v", key, c.Status, c.Err)
 	}
 	held := idempotency.Held{Key: k, Job: "other-" + key, Token: c.Token}
@@ -121,7 +121,7 @@ func replayCompleted(t *testing.T, p place) {
 	var did effects
 	workWith(t, count1(&did), p.args...)
 	eventually(t, "4 jobs have run", func() bool { return did.jobs() == 4 })
-	if n := count(t, s, dlq.Dead); n != 2 {
+	if n := count(t, s, dlq.StateDead); n != 2 {
 		t.Errorf("%d are dead, want the 2 that have completed", n)
 	}
 
@@ -183,7 +183,7 @@ func TestShowOtherRunsAndFate(t *testing.T) {
 		t.Errorf("after the replay:\n%s", out)
 	}
 	workWith(t, func(context.Context) error { return fmt.Errorf("still broken") }, "--db", path)
-	eventually(t, "it died again", func() bool { return count(t, s, dlq.Dead) == 1 })
+	eventually(t, "it died again", func() bool { return count(t, s, dlq.StateDead) == 1 })
 	out = ok(t, call(t, "show", "job0000.0", "--db", path))
 	if !strings.Contains(out, "run 1 died again: see job0000.1") || !strings.Contains(out, "job0000.1  dead since") {
 		t.Errorf("after it died again:\n%s", out)
@@ -195,7 +195,7 @@ func TestShowOtherRunsAndFate(t *testing.T) {
 	if err := json.Unmarshal([]byte(ok(t, call(t, "show", "job0000.1", "--json", "--db", path))), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown.Runs) != 1 || shown.Runs[0].ID != "job0000.0" || shown.Runs[0].State != dlq.Replayed || shown.Next != (next{Run: 2, Fate: "would_replay"}) {
+	if len(shown.Runs) != 1 || shown.Runs[0].ID != "job0000.0" || shown.Runs[0].State != dlq.StateReplayed || shown.Next != (next{Run: 2, Fate: "would_replay"}) {
 		t.Errorf("%+v", shown)
 	}
 	if got := strings.Join(listed(t, path, "--job", "job0000", "--state", "all"), " "); got != "job0000.1 job0000.0" {

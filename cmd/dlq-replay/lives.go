@@ -79,12 +79,12 @@ func (s *session) livesOf(ctx context.Context, e dlq.Entry) (*lives, error) {
 func (s *session) nextOf(ctx context.Context, e dlq.Entry) (next, error) {
 	n := next{Run: e.Run + 1, Fate: "none"}
 	switch e.State {
-	case dlq.Replayed:
+	case dlq.StateReplayed:
 		return s.fateOf(ctx, e)
-	case dlq.Held:
+	case dlq.StateHeld:
 		n.Run, n.Why = e.Run, "workers release this run when its destination's breaker closes"
 		return n, nil
-	case dlq.Purged:
+	case dlq.StatePurged:
 		n.Why = "the entry was purged"
 		return n, nil
 	}
@@ -120,14 +120,14 @@ func (s *session) fateOf(ctx context.Context, e dlq.Entry) (next, error) {
 		return n, nil
 	}
 	key := idempotency.Key{Scope: e.Kind, Value: cmp.Or(e.Key, e.Job)}
-	fate, err := dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Fate(ctx, dlq.Republished{Job: e.Job, Run: n.Run, Key: key})
+	fate, err := dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Status(ctx, dlq.Republished{Job: e.Job, Run: n.Run, Key: key})
 	if err != nil {
 		return n, err
 	}
 	switch fate {
-	case dlq.FateCompleted:
+	case dlq.ReplayStatusCompleted:
 		n.Fate = "completed"
-	case dlq.FateDied:
+	case dlq.ReplayStatusDied:
 		n.Fate, n.Why = "died", "see "+dlq.EntryID(e.Job, n.Run)
 	default:
 		n.Fate = "pending"

@@ -97,8 +97,8 @@ func TestStoppedReplaysFromPostgres(t *testing.T) {
 	command := func(args ...string) []string {
 		return append(append([]string{"replay", "--all", "--yes", "--reservation", "3s"}, p.args...), args...)
 	}
-	if r := call(t, command("--to", "nowhere")...); r.code != cli.Failure || count(t, p.Stack, dlq.Dead) != n {
-		t.Fatalf("missing target: code %d, %d dead\n%s", r.code, count(t, p.Stack, dlq.Dead), r.err)
+	if r := call(t, command("--to", "nowhere")...); r.code != cli.Failure || count(t, p.Stack, dlq.StateDead) != n {
+		t.Fatalf("missing target: code %d, %d dead\n%s", r.code, count(t, p.Stack, dlq.StateDead), r.err)
 	}
 	for _, stop := range []struct {
 		signal syscall.Signal
@@ -106,7 +106,7 @@ func TestStoppedReplaysFromPostgres(t *testing.T) {
 		code   int
 	}{{syscall.SIGINT, n / 4, int(cli.Interrupted)}, {syscall.SIGKILL, n / 2, -1}} {
 		cmd, errs := spawn(t, command("--rate", "60")...)
-		eventually(t, "it is on its way", func() bool { return count(t, p.Stack, dlq.Replayed) >= stop.at })
+		eventually(t, "it is on its way", func() bool { return count(t, p.Stack, dlq.StateReplayed) >= stop.at })
 		if err := cmd.Process.Signal(stop.signal); err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +116,7 @@ func TestStoppedReplaysFromPostgres(t *testing.T) {
 	}
 	eventually(t, "all are replayed", func() bool {
 		r := call(t, command()...)
-		return r.code == cli.OK && count(t, p.Stack, dlq.Dead) == 0
+		return r.code == cli.OK && count(t, p.Stack, dlq.StateDead) == 0
 	})
 	doubled := 0
 	found := inQueue(t, p)
@@ -178,8 +178,8 @@ func TestThrottledReplayFromPostgres(t *testing.T) {
 		return result{code, out.String(), errs.String()}
 	}
 	r := replay()
-	if r.code != cli.Partial || count(t, p.Stack, dlq.Dead) != n/7 || !strings.Contains(r.err, "throttled") {
-		t.Errorf("code %d, %d dead, want %d\n%s%s", r.code, count(t, p.Stack, dlq.Dead), n/7, r.out, r.err)
+	if r.code != cli.Partial || count(t, p.Stack, dlq.StateDead) != n/7 || !strings.Contains(r.err, "throttled") {
+		t.Errorf("code %d, %d dead, want %d\n%s%s", r.code, count(t, p.Stack, dlq.StateDead), n/7, r.out, r.err)
 	}
 	slow.off.Store(true)
 	ok(t, replay())
@@ -201,7 +201,7 @@ func TestReplayFromPostgresGoesToOwnQueues(t *testing.T) {
 		}))
 	}
 	foreign := dlq.Entry{
-		Job: "foreign", State: dlq.Dead, Cause: dlq.CauseUndecodable, Error: "message has no envelope",
+		Job: "foreign", State: dlq.StateDead, Cause: dlq.CauseUndecodable, Error: "message has no envelope",
 		Message: queue.Message{Body: []byte("hello \x00\xff"), Headers: map[string]string{"x": "y"}},
 	}
 	if err := errors.Join(p.Letters.Put(t.Context(), []dlq.Entry{foreign})...); err != nil {

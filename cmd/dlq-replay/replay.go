@@ -94,7 +94,7 @@ func (f *replayFlags) plan(cmd *cobra.Command, now time.Time) (dlq.ReplayConfig,
 		Breakers: dlq.BreakerWait{For: f.waitBreakerFor},
 	}
 	switch {
-	case slices.ContainsFunc(filter.States, func(s dlq.State) bool { return s != dlq.Dead }):
+	case slices.ContainsFunc(filter.States, func(s dlq.State) bool { return s != dlq.StateDead }):
 		return plan, cli.Refuse("--state: only dead entries can be replayed; held ones are released by workers")
 	case len(f.empty("to")) > 0:
 		return plan, cli.Fail(cli.Usage, errors.Join(f.empty("to")...))

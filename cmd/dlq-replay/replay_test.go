@@ -83,10 +83,10 @@ func lost(t *testing.T, s *stack.Stack, n int) (missing []string, doubled int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if found[id] == 0 && e.State != dlq.Dead {
+		if found[id] == 0 && e.State != dlq.StateDead {
 			missing = append(missing, id)
 		}
-		if found[id] > 1 || found[id] == 1 && e.State == dlq.Dead {
+		if found[id] > 1 || found[id] == 1 && e.State == dlq.StateDead {
 			doubled++ // published and still dead: the next replay publishes it again
 		}
 	}
@@ -121,7 +121,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	const n = 150
 	path, s := many(t, n)
 	cmd, _ := spawn(t, "replay", "--all", "--yes", "--rate", "150", "--db", path)
-	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.Replayed) >= n/3 })
+	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What the killed process had in hand is kept for a minute; nothing else is left.
-	if left := count(t, s, dlq.Dead); report.Left != left || left > 15 || (r.code == cli.Partial) != (left > 0) {
+	if left := count(t, s, dlq.StateDead); report.Left != left || left > 15 || (r.code == cli.Partial) != (left > 0) {
 		t.Errorf("code %d, report %+v, %d still dead\n%s", r.code, report, left, r.err)
 	}
 }
@@ -150,7 +150,7 @@ func TestInterruptedReplayGoesOn(t *testing.T) {
 	path, s := many(t, n)
 	command := []string{"replay", "--all", "--yes", "--db", path}
 	cmd, errs := spawn(t, append(command, "--rate", "150")...)
-	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.Replayed) >= n/3 })
+	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestInterruptedReplayGoesOn(t *testing.T) {
 			t.Errorf("job %s was published %d times", id, found[id])
 		}
 	}
-	if dead := count(t, s, dlq.Dead); dead != 0 {
+	if dead := count(t, s, dlq.StateDead); dead != 0 {
 		t.Errorf("%d are still dead", dead)
 	}
 }
@@ -181,10 +181,10 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 	defer cancel()
 	done := make(chan result, 1)
 	go func() { done <- callWith(t, ctx, "replay", "--all", "--yes", "--rate", "0.00001", "--db", path) }()
-	eventually(t, "the first is replayed", func() bool { return count(t, s, dlq.Replayed) > 0 })
+	eventually(t, "the first is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
 	cancel()
-	if r := <-done; r.code != cli.Interrupted || count(t, s, dlq.Replayed) != 1 {
-		t.Errorf("code %d, %d replayed\n%s", r.code, count(t, s, dlq.Replayed), r.err)
+	if r := <-done; r.code != cli.Interrupted || count(t, s, dlq.StateReplayed) != 1 {
+		t.Errorf("code %d, %d replayed\n%s", r.code, count(t, s, dlq.StateReplayed), r.err)
 	}
 }
 
@@ -196,7 +196,7 @@ func TestMissingTargetRemovesNothing(t *testing.T) {
 	if r.code != cli.Failure || !strings.Contains(r.err, "nowhere") || !strings.Contains(r.err, "create it") {
 		t.Errorf("code %d\n%s%s", r.code, r.out, r.err)
 	}
-	if dead := count(t, s, dlq.Dead); dead != 3 {
+	if dead := count(t, s, dlq.StateDead); dead != 3 {
 		t.Errorf("%d entries are dead, want all 3", dead)
 	}
 	ok(t, call(t, "replay", "--all", "--yes", "--to", "q", "--db", path))
@@ -307,8 +307,8 @@ func TestCanary(t *testing.T) {
 			path, s := many(t, 20)
 			work(t, path, tt.err)
 			r := call(t, append([]string{"replay", "--all", "--yes", "--db", path}, tt.args...)...)
-			if r.code != tt.code || !strings.Contains(r.err, tt.text) || count(t, s, dlq.Replayed) != tt.replayed {
-				t.Errorf("code %d, %d replayed, want %d, %d\n%s%s", r.code, count(t, s, dlq.Replayed), tt.code, tt.replayed, r.out, r.err)
+			if r.code != tt.code || !strings.Contains(r.err, tt.text) || count(t, s, dlq.StateReplayed) != tt.replayed {
+				t.Errorf("code %d, %d replayed, want %d, %d\n%s%s", r.code, count(t, s, dlq.StateReplayed), tt.code, tt.replayed, r.out, r.err)
 			}
 		})
 	}

@@ -114,7 +114,7 @@ func describe(e dlq.Entry, runs *lives) string {
 
 func describePayload(e dlq.Entry) string {
 	body := e.Message.Body
-	if e.State == dlq.Purged {
+	if e.State == dlq.StatePurged {
 		return "payload: gone, since the entry was purged\n"
 	}
 	shown, note, kind := body, "", ""

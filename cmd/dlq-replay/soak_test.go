@@ -108,7 +108,7 @@ func replayPile(t *testing.T, p place) {
 	replay := look("replay", "--all", "--yes", "--rate", strconv.Itoa(rate), "--reservation", "5s")
 	for _, until := range []int{n / 3, 2 * n / 3} {
 		cmd, errs := spawn(t, replay...)
-		eventually(t, fmt.Sprintf("%d are replayed", until), func() bool { return count(t, p.Stack, dlq.Replayed) >= until })
+		eventually(t, fmt.Sprintf("%d are replayed", until), func() bool { return count(t, p.Stack, dlq.StateReplayed) >= until })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func replayPile(t *testing.T, p place) {
 			t.Fatalf("code %d, %v\n%s%s", r.code, err, r.out, r.err)
 		}
 		leftOut = report.Completed
-		return count(t, p.Stack, dlq.Dead) == leftOut
+		return count(t, p.Stack, dlq.StateDead) == leftOut
 	})
 	took := time.Since(start)
 	t.Logf("replay of %d, killed twice: %.1f s", n, took.Seconds())
@@ -138,7 +138,7 @@ func replayPile(t *testing.T, p place) {
 			t.Errorf("job %s had its effect %d times", soakID(i), runs)
 		}
 	}
-	if dead, done := count(t, p.Stack, dlq.Dead), count(t, p.Stack, dlq.Replayed); dead != leftOut || done != n-leftOut {
+	if dead, done := count(t, p.Stack, dlq.StateDead), count(t, p.Stack, dlq.StateReplayed); dead != leftOut || done != n-leftOut {
 		t.Errorf("%d dead, %d replayed, want %d whose work is done and the other %d", dead, done, leftOut, n-leftOut)
 	}
 }

@@ -79,18 +79,18 @@ func TestAsksOnATerminal(t *testing.T) {
 	if code != cli.Failure || !strings.Contains(screen, "Replay 5 jobs to queues q (5), for destinations shop (5)? [y/N]") || !strings.Contains(screen, "nothing was changed") {
 		t.Errorf("answer no: code %d\n%s", code, screen)
 	}
-	if dead := count(t, s, dlq.Dead); dead != 5 {
+	if dead := count(t, s, dlq.StateDead); dead != 5 {
 		t.Fatalf("%d are dead after a no", dead)
 	}
 	code, screen = onTerminal(t, "y\n", "replay", "--all", "--db", path)
 	if code != cli.OK || !strings.Contains(screen, "replaying") {
 		t.Errorf("answer yes: code %d, no progress bar?\n%q", code, screen)
 	}
-	if dead := count(t, s, dlq.Dead); dead != 0 {
+	if dead := count(t, s, dlq.StateDead); dead != 0 {
 		t.Errorf("%d are dead after a yes", dead)
 	}
 	code, screen = onTerminal(t, "y\n", "purge", "--all", "--state", "replayed", "--db", path)
-	if code != cli.OK || count(t, s, dlq.Purged) != 5 {
+	if code != cli.OK || count(t, s, dlq.StatePurged) != 5 {
 		t.Errorf("purge: code %d\n%s", code, screen)
 	}
 }
@@ -106,7 +106,7 @@ func TestPurgeTakesWhatItAskedAbout(t *testing.T) {
 	if code != cli.OK || !strings.Contains(screen, "Purge 2 entries?") {
 		t.Errorf("code %d\n%s", code, screen)
 	}
-	if purged, dead := count(t, s, dlq.Purged), count(t, s, dlq.Dead); purged != 2 || dead != 1 {
+	if purged, dead := count(t, s, dlq.StatePurged), count(t, s, dlq.StateDead); purged != 2 || dead != 1 {
 		t.Errorf("%d purged, %d dead; want 2 and the one that came later", purged, dead)
 	}
 }

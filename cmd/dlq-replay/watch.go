@@ -218,7 +218,7 @@ func (s storeLetters) deadQueues(ctx context.Context, f dlq.Filter) ([]string, e
 	for _, d := range depth.Dead {
 		names = append(names, d.Queue)
 	}
-	if !slices.Equal(f.StatesOrDead(), []dlq.State{dlq.Dead}) {
+	if !slices.Equal(f.StatesOrDead(), []dlq.State{dlq.StateDead}) {
 		for _, q := range s.queues {
 			names = append(names, q.Name)
 		}

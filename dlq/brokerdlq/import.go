@@ -85,7 +85,7 @@ func (r *ImportReport) tidy(ctx context.Context, store dlq.Store, d *drain, copi
 		ids := idsOf(l)
 		one, other := states[ids[0]], states[ids[1]]
 		switch {
-		case one == dlq.Dead || other == dlq.Dead:
+		case one == dlq.StateDead || other == dlq.StateDead:
 			l.fate = kept
 			r.Mirrored++
 		case one == "" && other == "" && l.StoredAt.After(young):

@@ -14,7 +14,7 @@ import (
 // and brokers have none, or give one anew, for messages of others. mirror says that it is the copy of an entry in a store.
 func entryOf(l *queue.Lease, from string) (e dlq.Entry, named, mirror bool) {
 	message, meta, err := original(l.Message)
-	e = dlq.Entry{State: dlq.Dead, Queue: from, Job: from + ":" + cmp.Or(l.ID, rand.Text()), EnqueuedAt: l.EnqueuedAt, Group: l.Group, Message: message}
+	e = dlq.Entry{State: dlq.StateDead, Queue: from, Job: from + ":" + cmp.Or(l.ID, rand.Text()), EnqueuedAt: l.EnqueuedAt, Group: l.Group, Message: message}
 	env, envErr := message.Envelope()
 	if envErr == nil {
 		e.Job, e.Run, e.Kind, e.Key, e.Destination, e.EnqueuedAt = env.ID, env.Run, env.Kind, env.Key, env.Destination, env.EnqueuedAt

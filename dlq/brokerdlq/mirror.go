@@ -94,7 +94,7 @@ func NewMirror(cfg MirrorConfig) (*Mirror, error) {
 func (m *Mirror) Put(ctx context.Context, entries []dlq.Entry) []error {
 	errs := m.Store.Put(ctx, entries)
 	for i, e := range entries {
-		if errs[i] == nil && e.State == dlq.Dead {
+		if errs[i] == nil && e.State == dlq.StateDead {
 			m.later(e)
 		}
 	}

@@ -25,7 +25,7 @@ func deadJob(t testing.TB, job, name string, size int) dlq.Entry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dlq.Entry{Job: job, State: dlq.Dead, Queue: name, Kind: env.Kind, Key: env.Key, Cause: dlq.CauseExhausted, Error: "boom", Message: m}
+	return dlq.Entry{Job: job, State: dlq.StateDead, Queue: name, Kind: env.Kind, Key: env.Key, Cause: dlq.CauseExhausted, Error: "boom", Message: m}
 }
 
 // takeAll receives what is visible in a queue of the embedded broker.
@@ -240,7 +240,7 @@ func TestReplayWithinADedupWindow(t *testing.T) {
 		entry := deadJob(t, "ordered", "q", 10)
 		entry.Group = "order 7"
 		foreign := dlq.Entry{
-			Job: "q:17", State: dlq.Dead, Queue: "q", Kind: "legacy", Group: "order 8", Cause: dlq.CauseRejected, Error: "no",
+			Job: "q:17", State: dlq.StateDead, Queue: "q", Kind: "legacy", Group: "order 8", Cause: dlq.CauseRejected, Error: "no",
 			Message: queue.Message{Body: []byte("foreign")},
 		}
 		other := entry

@@ -42,7 +42,7 @@ func (q *Queues) put(ctx context.Context, entries []dlq.Entry, mirror bool) []er
 		e, err := e.ForStore(q.cfg.Now())
 		switch {
 		case err != nil:
-		case e.State == dlq.Held:
+		case e.State == dlq.StateHeld:
 			err = fmt.Errorf("hold %s: %w", e.ID, ErrNoHold)
 		case e.Queue == "":
 			err = fmt.Errorf("dead letter %s: the queue that it came from is missing", e.ID)

@@ -36,7 +36,7 @@ func (d *drain) Resolve(ctx context.Context, _ string, rs []dlq.Resolution) []er
 	var index []int
 	for i, r := range rs {
 		l := d.byID[r.ID]
-		if r.To != dlq.Replayed {
+		if r.To != dlq.StateReplayed {
 			l.fate = kept
 			continue
 		}

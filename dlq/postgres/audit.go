@@ -31,7 +31,7 @@ func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) 
 
 // UpdateAudit says how far an operation came.
 func (s *Store) UpdateAudit(ctx context.Context, id string, c dlq.AuditCounts) error {
-	return s.setAudit(ctx, id, dlq.AuditRunning, c, "")
+	return s.setAudit(ctx, id, dlq.AuditStateRunning, c, "")
 }
 
 // EndAudit ends the record of an operation.

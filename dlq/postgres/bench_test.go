@@ -18,9 +18,9 @@ import (
 // benchEntry is a dead letter of 1 KB of JSON.
 func benchEntry(i int) dlq.Entry {
 	what := i % 60 // things that can go wrong
-	state, cause := dlq.Dead, dlq.Causes()[what%5]
+	state, cause := dlq.StateDead, dlq.Causes()[what%5]
 	if i%10 == 0 {
-		state, cause = dlq.Held, dlq.CauseDestinationOpen
+		state, cause = dlq.StateHeld, dlq.CauseDestinationOpen
 	}
 	body := fmt.Appendf(nil, `{"order":{"id":%d,"items":[{"sku":"sku-%d","n":1},{"sku":"other","n":2}]},"customer":{"id":"c-%d","tier":%d},"note":"%s"}`,
 		i, i%1000, i, i%3, strings.Repeat("x", 890))
@@ -115,7 +115,7 @@ func Benchmark100k(b *testing.B) {
 			}
 			rs := make([]dlq.Resolution, len(entries))
 			for i, e := range entries {
-				rs[i] = dlq.Resolution{ID: e.ID, To: dlq.Dead}
+				rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateDead}
 			}
 			for _, err := range store.Resolve(ctx, "bench", rs) {
 				if err != nil {

@@ -53,7 +53,7 @@ func TestUnavailable(t *testing.T) {
 		"purge":  func() error { _, err := store.Purge(t.Context(), dlq.Filter{Kind: "none"}); return err },
 		"expire": func() error { _, err := store.Expire(t.Context(), time.Hour, 1); return err },
 		"resolve": func() error {
-			return store.Resolve(t.Context(), "o", []dlq.Resolution{{ID: "before.0", To: dlq.Dead}})[0]
+			return store.Resolve(t.Context(), "o", []dlq.Resolution{{ID: "before.0", To: dlq.StateDead}})[0]
 		},
 		"reserve": func() error {
 			_, err := store.Reserve(t.Context(), dlq.Filter{}, dlq.Reservation{Owner: "o", For: time.Hour, Limit: 1})
@@ -62,7 +62,7 @@ func TestUnavailable(t *testing.T) {
 		"audit":       func() error { _, err := store.Audit(t.Context(), "a"); return err },
 		"audits":      func() error { _, _, err := store.Audits(t.Context(), "", 1); return err },
 		"begin audit": func() error { _, err := store.BeginAudit(t.Context(), dlq.Audit{ID: "a", Action: "x"}); return err },
-		"end audit":   func() error { return store.EndAudit(t.Context(), "a", dlq.AuditDone, dlq.AuditCounts{}, "") },
+		"end audit":   func() error { return store.EndAudit(t.Context(), "a", dlq.AuditStateDone, dlq.AuditCounts{}, "") },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, dlq.ErrUnavailable) {
@@ -117,7 +117,7 @@ WHERE application_name = $1 ORDER BY random() LIMIT 1) x`, "victim "+schema)
 		t.Error("no connection was killed")
 	}
 	calm := open(t, pool, postgres.Config{Schema: schema})
-	if n, err := calm.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.Replayed}}); n != jobs || err != nil {
+	if n, err := calm.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateReplayed}}); n != jobs || err != nil {
 		t.Errorf("%d entries are replayed, %v, want %d", n, err, jobs)
 	}
 	if n := number(t, pool, "SELECT count(*) FROM "+schema+".dead_letters d JOIN "+schema+".dead_messages m USING (seq)"); n != jobs {
@@ -159,7 +159,7 @@ func replayThroughFaults(t *testing.T, store *postgres.Store, owner string, jobs
 			continue
 		}
 		if len(found) == 0 {
-			n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.Replayed}})
+			n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateReplayed}})
 			if passes(t, "count", err) && n == jobs {
 				return
 			}
@@ -167,7 +167,7 @@ func replayThroughFaults(t *testing.T, store *postgres.Store, owner string, jobs
 		}
 		rs := make([]dlq.Resolution, len(found))
 		for i, e := range found {
-			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.Replayed}
+			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateReplayed}
 		}
 		for {
 			errs := store.Resolve(t.Context(), owner, rs)

@@ -26,7 +26,7 @@ func rotating(t *testing.T) (*postgres.Store, *pgxpool.Pool, string) {
 
 func letter(job string) dlq.Entry {
 	return dlq.Entry{
-		Job: job, State: dlq.Dead, Queue: "q", Kind: "k", Destination: "d", Cause: dlq.CauseExhausted, Error: "boom",
+		Job: job, State: dlq.StateDead, Queue: "q", Kind: "k", Destination: "d", Cause: dlq.CauseExhausted, Error: "boom",
 		Message: queue.Message{Body: []byte(`{"job":"` + job + `"}`)},
 	}
 }
@@ -63,7 +63,7 @@ func replay(t *testing.T, store *postgres.Store, owner, id string) {
 	if err != nil || len(found) != 1 || len(found[0].Message.Body) == 0 {
 		t.Fatalf("reserve %s: %+v, %v", id, found, err)
 	}
-	if errs := store.Resolve(t.Context(), owner, []dlq.Resolution{{ID: id, To: dlq.Replayed}}); errs[0] != nil {
+	if errs := store.Resolve(t.Context(), owner, []dlq.Resolution{{ID: id, To: dlq.StateReplayed}}); errs[0] != nil {
 		t.Fatalf("resolve %s: %v", id, errs[0])
 	}
 }
@@ -77,7 +77,7 @@ func TestExpireDropsGenerationsWhole(t *testing.T) {
 		put(t, store, letter(fmt.Sprint("old-", i)))
 	}
 	held, reserved, late, purged := letter("held"), letter("reserved"), letter("late"), letter("purged")
-	held.State = dlq.Held
+	held.State = dlq.StateHeld
 	put(t, store, held, reserved, late, purged)
 	if _, err := store.Reserve(t.Context(), dlq.Filter{Job: "reserved"}, dlq.Reservation{Owner: "o", For: time.Hour, Limit: 1}); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestExpireDropsGenerationsWhole(t *testing.T) {
 	if depth, err := store.Depth(t.Context()); err != nil || len(depth.Held) != 1 || depth.Held[0].Count != 1 || len(depth.Dead) != 1 || depth.Dead[0].Count != 1 {
 		t.Errorf("depth %+v, %v: want one held and one dead", depth, err)
 	}
-	if errs := store.Resolve(t.Context(), "o", []dlq.Resolution{{ID: "reserved.0", To: dlq.Replayed}}); errs[0] != nil {
+	if errs := store.Resolve(t.Context(), "o", []dlq.Resolution{{ID: "reserved.0", To: dlq.StateReplayed}}); errs[0] != nil {
 		t.Errorf("a reserved entry cannot be resolved any more: %v", errs[0])
 	}
 	deadline := time.Now().Add(20 * time.Second)
@@ -151,7 +151,7 @@ func TestLateChangesMoveForward(t *testing.T) {
 				t.Fatalf("%s never goes", gone)
 			}
 		}
-		if e, err := store.Get(t.Context(), late+".0"); err != nil || e.State != dlq.Replayed || e.ClosedBy != "replay" || len(e.Message.Body) == 0 {
+		if e, err := store.Get(t.Context(), late+".0"); err != nil || e.State != dlq.StateReplayed || e.ClosedBy != "replay" || len(e.Message.Body) == 0 {
 			t.Fatalf("%s: %+v, %v", late, e, err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestPutOnceWhileGenerationsAreOpened(t *testing.T) {
 			for i := 0; i < jobs; i += 3 {
 				batch := []dlq.Entry{letter(fmt.Sprint(i)), letter(fmt.Sprint(i + 1)), letter(fmt.Sprint(i + 2))}
 				if worker%2 == 0 {
-					batch[1].State = dlq.Held // and dead by another
+					batch[1].State = dlq.StateHeld // and dead by another
 					batch[2].Message.Body = []byte("another payload")
 				}
 				for _, err := range store.Put(t.Context(), batch) {
@@ -262,7 +262,7 @@ func replayAll(t *testing.T, store *postgres.Store, owner string, taken *sync.Ma
 			if other, twice := taken.LoadOrStore(e.ID, owner); twice {
 				t.Errorf("%s was given to %s and to %s", e.ID, other, owner)
 			}
-			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.Replayed}
+			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateReplayed}
 		}
 		for _, err := range store.Resolve(context.WithoutCancel(t.Context()), owner, rs) {
 			if err != nil {

@@ -54,7 +54,7 @@ func (w *where) payload(m dlq.JSONMatch) string {
 func container(m dlq.JSONMatch) string {
 	var open, end strings.Builder
 	for i := range m.Path {
-		if step := m.Path[i]; step.Kind == dlq.JSONKey {
+		if step := m.Path[i]; step.Kind == dlq.JSONStepKey {
 			key, err := json.Marshal(step.Key)
 			if err != nil {
 				panic(err) // a string can always be written
@@ -63,7 +63,7 @@ func container(m dlq.JSONMatch) string {
 		} else {
 			open.WriteByte('[')
 		}
-		if m.Path[len(m.Path)-1-i].Kind == dlq.JSONKey {
+		if m.Path[len(m.Path)-1-i].Kind == dlq.JSONStepKey {
 			end.WriteByte('}')
 		} else {
 			end.WriteByte(']')
@@ -84,9 +84,9 @@ func (w *where) holds(value string, path []dlq.JSONStep, want string) string {
 	name := "e" + strconv.Itoa(len(path))
 	array := " WHEN 'array' THEN "
 	switch step := path[0]; step.Kind {
-	case dlq.JSONKey:
+	case dlq.JSONStepKey:
 		return w.holds("("+value+" -> "+w.arg(step.Key, "text")+")", path[1:], want)
-	case dlq.JSONIndex:
+	case dlq.JSONStepIndex:
 		// A scalar alone would pass for an array of one.
 		return w.holds("(SELECT CASE jsonb_typeof(v)"+array+"v -> "+strconv.Itoa(step.Index)+
 			" END FROM (SELECT "+value+" AS v OFFSET 0) "+name+")", path[1:], want)

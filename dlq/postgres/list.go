@@ -83,7 +83,7 @@ func (s *Store) List(ctx context.Context, f dlq.Filter, after string, limit int)
 
 // ordered reports whether the index of the list is the way to what f selects: the filter has nothing that another index finds sooner.
 func ordered(f dlq.Filter) bool {
-	held := slices.Contains(f.States, dlq.Held) && f.Destination != ""
+	held := slices.Contains(f.States, dlq.StateHeld) && f.Destination != ""
 	return len(f.IDs) == 0 && f.Job == "" && len(f.JSON) == 0 && !held && len(f.StatesOrDead()) == 1
 }
 

@@ -17,7 +17,7 @@ const step = 1000
 
 // Purge marks matching entries as purged and drops their messages. With an error it returns how many were purged before.
 func (s *Store) Purge(ctx context.Context, f dlq.Filter) (total int, err error) {
-	purgeable := []dlq.State{dlq.Dead, dlq.Held, dlq.Replayed}
+	purgeable := []dlq.State{dlq.StateDead, dlq.StateHeld, dlq.StateReplayed}
 	for {
 		seqs, err := s.search(ctx, f, purgeable)
 		if err != nil || len(seqs) == 0 {

@@ -156,12 +156,12 @@ func (s *Store) settleIn(ctx context.Context, tx pgx.Tx, e dlq.Entry) (done, oth
 	switch {
 	case err != nil:
 		return false, false, err
-	case !same && state != dlq.Purged: // one that was purged cannot tell
+	case !same && state != dlq.StatePurged: // one that was purged cannot tell
 		first := e.ID == dlq.EntryID(e.Job, e.Run)
 		return !first, first, nil
-	case state != dlq.Held:
+	case state != dlq.StateHeld:
 		return true, false, nil
-	case e.State == dlq.Held:
+	case e.State == dlq.StateHeld:
 		_, err = tx.Exec(ctx, s.sql.free, []int64{seq})
 		return true, false, err
 	}

@@ -29,7 +29,7 @@ func (s *Store) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([
 	return entries(found), err
 }
 
-var reservable = []dlq.State{dlq.Dead, dlq.Held}
+var reservable = []dlq.State{dlq.StateDead, dlq.StateHeld}
 
 // reserve reserves what w selects. Whoever works on an entry at this moment is passed over. Where nothing else is left, he is waited for:
 // he may let go of it.

@@ -68,9 +68,9 @@ func (e *ends) resolve(reserved map[string]reservation, owner string, r dlq.Reso
 	switch {
 	case r.To == found.state:
 		e.freed = append(e.freed, found.seq)
-	case r.To == dlq.Replayed && found.state == dlq.Dead:
+	case r.To == dlq.StateReplayed && found.state == dlq.StateDead:
 		e.replayed = append(e.replayed, found.seq)
-	case r.To == "" && found.state == dlq.Held:
+	case r.To == "" && found.state == dlq.StateHeld:
 		e.removed = append(e.removed, found.seq)
 	default:
 		return fmt.Errorf("%s: a reservation of a %s entry cannot end as %q", r.ID, found.state, r.To)

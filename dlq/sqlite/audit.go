@@ -42,7 +42,7 @@ func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) 
 
 // UpdateAudit says how far an operation came.
 func (s *Store) UpdateAudit(ctx context.Context, id string, c dlq.AuditCounts) error {
-	return s.setAudit(ctx, id, dlq.AuditRunning, c, "")
+	return s.setAudit(ctx, id, dlq.AuditStateRunning, c, "")
 }
 
 // EndAudit ends the record of an operation.
@@ -56,7 +56,7 @@ func (s *Store) EndAudit(ctx context.Context, id string, state dlq.AuditState, c
 func (s *Store) setAudit(ctx context.Context, id string, state dlq.AuditState, c dlq.AuditCounts, problem string) error {
 	now := time.Now().UnixMicro()
 	var ended any
-	if state != dlq.AuditRunning {
+	if state != dlq.AuditStateRunning {
 		ended = now
 	}
 	err := s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {

@@ -13,9 +13,9 @@ import (
 )
 
 func benchEntry(i int) dlq.Entry {
-	state, cause := dlq.Dead, dlq.Causes()[i%5]
+	state, cause := dlq.StateDead, dlq.Causes()[i%5]
 	if i%10 == 0 {
-		state, cause = dlq.Held, dlq.CauseDestinationOpen
+		state, cause = dlq.StateHeld, dlq.CauseDestinationOpen
 	}
 	return dlq.Entry{
 		Job: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), State: state, Queue: fmt.Sprintf("queue-%d", i%3), Kind: fmt.Sprintf("kind-%d", i%7),
@@ -93,7 +93,7 @@ func Benchmark100k(b *testing.B) {
 		}
 		rs := make([]dlq.Resolution, len(entries))
 		for i, e := range entries {
-			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.Dead}
+			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateDead}
 		}
 		for _, err := range store.Resolve(ctx, "bench", rs) {
 			if err != nil {

@@ -13,7 +13,7 @@ const step = 200
 
 // Purge marks matching entries as purged and drops their messages. With an error it returns how many were purged before.
 func (s *Store) Purge(ctx context.Context, f dlq.Filter) (int, error) {
-	w, err := matching(f, dlq.Dead, dlq.Held, dlq.Replayed)
+	w, err := matching(f, dlq.StateDead, dlq.StateHeld, dlq.StateReplayed)
 	if err != nil {
 		return 0, err
 	}

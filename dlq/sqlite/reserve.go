@@ -15,7 +15,7 @@ func (s *Store) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([
 	if r.Owner == "" || r.For <= 0 || r.Limit < 1 {
 		return nil, fmt.Errorf("reserve dead letters: owner %q, for %v, limit %d: all must be set", r.Owner, r.For, r.Limit)
 	}
-	w, err := matching(f, dlq.Dead, dlq.Held)
+	w, err := matching(f, dlq.StateDead, dlq.StateHeld)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +106,9 @@ func resolve(tx *sqlitefile.Tx, owner string, r dlq.Resolution, now time.Time) (
 	switch {
 	case r.To == state:
 		_, err = tx.Exec(freeEntry, seq)
-	case r.To == dlq.Replayed && state == dlq.Dead:
+	case r.To == dlq.StateReplayed && state == dlq.StateDead:
 		_, err = tx.Exec(closeEntry, now.UnixMicro(), seq)
-	case r.To == "" && state == dlq.Held:
+	case r.To == "" && state == dlq.StateHeld:
 		err = remove(tx, seq)
 	default:
 		return fmt.Errorf("%s: a reservation of a %s entry cannot end as %q", r.ID, state, r.To), nil

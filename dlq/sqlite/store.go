@@ -84,9 +84,9 @@ func put(tx *sqlitefile.Tx, e dlq.Entry) error {
 		return err
 	}
 	switch {
-	case state != dlq.Held:
+	case state != dlq.StateHeld:
 		return nil
-	case e.State == dlq.Held:
+	case e.State == dlq.StateHeld:
 		_, err = tx.Exec(freeEntry, seq)
 		return err
 	}
@@ -99,7 +99,7 @@ func put(tx *sqlitefile.Tx, e dlq.Entry) error {
 
 // hasOther reports whether the entry at seq holds another payload than body. One that was purged cannot tell.
 func hasOther(tx *sqlitefile.Tx, seq int64, state dlq.State, body []byte) (bool, error) {
-	if state == dlq.Purged {
+	if state == dlq.StatePurged {
 		return false, nil
 	}
 	s := stored{seq: seq}

@@ -24,7 +24,7 @@ type Customer struct {
 }
 
 // soon is the delay between two attempts: short, since this is to be watched.
-var soon, _ = schedule.Constant(100*time.Millisecond, schedule.None)
+var soon, _ = schedule.Constant(100*time.Millisecond, schedule.JitterNone)
 
 // Send is the job that sends an invoice by mail. The invoice's number is its idempotency key.
 var Send = worker.Kind[Invoice]{

@@ -18,7 +18,7 @@ const (
 
 // printBudget shows what a budget does to the load of an outage.
 func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
-	backoff, err := schedule.Exponential(100*time.Millisecond, 2, time.Second, schedule.Full)
+	backoff, err := schedule.Exponential(100*time.Millisecond, 2, time.Second, schedule.JitterFull)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
 
 func budgetName(b pools.BudgetConfig) string {
 	switch {
-	case b.Form == pools.BudgetNone:
+	case b.Form == pools.BudgetFormNone:
 		return "none"
 	case b.Floor > 0:
 		return fmt.Sprintf("%.2f of the successes and %.0f per second (the default)", b.Ratio, b.Floor)

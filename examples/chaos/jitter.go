@@ -28,7 +28,7 @@ func printJitter(ctx context.Context, out io.Writer) ([]*observed, error) {
 	for _, j := range []struct {
 		name   string
 		jitter schedule.Jitter
-	}{{"none", schedule.None}, {"equal", schedule.Equal}, {"full", schedule.Full}} {
+	}{{"none", schedule.JitterNone}, {"equal", schedule.JitterEqual}, {"full", schedule.JitterFull}} {
 		s, err := jitterSetup(j.jitter)
 		if err != nil {
 			return nil, err

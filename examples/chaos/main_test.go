@@ -28,7 +28,7 @@ func soak(t *testing.T) {
 // An endpoint that fails at first opens its breaker and gets everything once it is well, whatever the machine.
 func TestRecovers(t *testing.T) {
 	failures := 0
-	backoff, err := schedule.Constant(50*time.Millisecond, schedule.None)
+	backoff, err := schedule.Constant(50*time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

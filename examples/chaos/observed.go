@@ -69,15 +69,15 @@ func (o *observed) Observe(e worker.Event) {
 func (o *observed) settled(e *worker.Settled) {
 	id := e.Job.ID
 	switch e.Settlement {
-	case worker.Ack:
+	case worker.SettlementAck:
 		o.done[id] = true
-	case worker.DeadLetter:
+	case worker.SettlementDeadLetter:
 		o.done[id] = true
 		o.dead++
 	default:
 		o.waited[id] = true
 	}
-	if e.Outcome == worker.Deferred {
+	if e.Outcome == worker.OutcomeDeferred {
 		o.deferred[string(e.Reason)]++
 		if string(e.Reason) == pools.ReasonBreakerOpen.String() {
 			o.refused++

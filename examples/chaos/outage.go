@@ -25,7 +25,7 @@ func fails(from, to time.Duration) func(time.Duration) reply {
 var never = pools.BreakerConfig{FailurePercent: -1, SlowPercent: -1}
 
 // noBudget lets every retry through.
-var noBudget = pools.BudgetConfig{Form: pools.BudgetNone}
+var noBudget = pools.BudgetConfig{Form: pools.BudgetFormNone}
 
 // alert is a breaker with short times: 50 % failures within a second, open for 0.3 s, 2 probes.
 func alert() pools.BreakerConfig {
@@ -36,7 +36,7 @@ func alert() pools.BreakerConfig {
 
 // printOutage is the experiment on correlated failures: every call fails between 1.0 s and 2.5 s, and attempts are capped at 1, 2, 3 and 5.
 func printOutage(ctx context.Context, out io.Writer) ([]*observed, error) {
-	backoff, err := schedule.Exponential(50*time.Millisecond, 2, time.Second, schedule.Full)
+	backoff, err := schedule.Exponential(50*time.Millisecond, 2, time.Second, schedule.JitterFull)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ type setup struct {
 	repair time.Duration
 
 	attempts    int
-	backoff     schedule.Policy
+	backoff     schedule.Backoff
 	timeout     time.Duration
 	destination pools.DestinationConfig
 	hold        worker.HoldConfig

@@ -52,14 +52,14 @@ func sicknesses() []sickness {
 const flapEvery = 20 * time.Second / compression
 
 // quick divides the delays of the default schedule.
-func quick() (schedule.Policy, error) {
+func quick() (schedule.Backoff, error) {
 	var delays []time.Duration
 	for n := 1; n <= schedule.Webhook.Len(); n++ {
 		delays = append(delays, schedule.Webhook.Nominal(n)/compression)
 	}
 	spread, err := schedule.Factor(0.8, 1.2)
 	if err != nil {
-		return schedule.Policy{}, err
+		return schedule.Backoff{}, err
 	}
 	return schedule.Fixed(delays, spread)
 }
@@ -97,7 +97,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 // without takes breaker, gate and budget away.
 func without(s setup) setup {
 	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = -1, -1
-	s.destination.Budget.Form = pools.BudgetNone
+	s.destination.Budget.Form = pools.BudgetFormNone
 	s.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After = 0, 0 })
 	return s
 }

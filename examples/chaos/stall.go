@@ -13,7 +13,7 @@ import (
 
 // printStall is the experiment on what a breaker saves: between 1 s and 3 s the endpoint takes requests and answers too late. One attempt each.
 func printStall(ctx context.Context, out io.Writer) ([]*observed, error) {
-	backoff, err := schedule.Constant(100*time.Millisecond, schedule.None)
+	backoff, err := schedule.Constant(100*time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		return nil, err
 	}

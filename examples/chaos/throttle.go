@@ -16,7 +16,7 @@ import (
 // One attempt each; what counts is what arrived while the load went on. The breaker opens at 30 % failures.
 func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 	const length = 10 * time.Second
-	backoff, err := schedule.Constant(500*time.Millisecond, schedule.None)
+	backoff, err := schedule.Constant(500*time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 		}
 	}
 	counted, ignored, gated := base(), base(), base()
-	counted.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After, e.Breaker = 0, 0, pools.Failure })
+	counted.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After, e.Breaker = 0, 0, pools.OutcomeFailure })
 	ignored.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After = 0, 0 })
 	list, err := observeAll(ctx, []setup{counted, ignored, gated})
 	if err != nil {

@@ -64,7 +64,7 @@ func accountFor(ctx context.Context, p plan, first []int64) (a account, err erro
 const page = 500
 
 func (a *account) inLetters(ctx context.Context, letters dlq.Store, missing map[string]bool) error {
-	for _, state := range []dlq.State{dlq.Held, dlq.Dead} {
+	for _, state := range []dlq.State{dlq.StateHeld, dlq.StateDead} {
 		for after := ""; ; {
 			list, next, err := letters.List(ctx, dlq.Filter{States: []dlq.State{state}}, after, page)
 			if err != nil {
@@ -75,7 +75,7 @@ func (a *account) inLetters(ctx context.Context, letters dlq.Store, missing map[
 					continue
 				}
 				delete(missing, e.Key)
-				if state == dlq.Held {
+				if state == dlq.StateHeld {
 					a.Held++
 				} else {
 					a.Dead++

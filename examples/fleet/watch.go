@@ -71,7 +71,7 @@ func (w *watch) Observe(e worker.Event) {
 		w.seen.Transitions[w.plan.classOf(e.Destination).String()+" "+e.To.String()]++
 	case *worker.Settled:
 		w.seen.Outcomes[e.Outcome.String()]++
-		if e.Outcome == worker.Deferred && e.Job != nil {
+		if e.Outcome == worker.OutcomeDeferred && e.Job != nil {
 			w.seen.Deferred[w.plan.classOf(e.Job.Destination).String()+" "+string(e.Reason)]++
 		}
 	}

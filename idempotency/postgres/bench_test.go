@@ -34,7 +34,7 @@ func cpuTime() time.Duration {
 func cycle(t testing.TB, store idempotency.Store) {
 	r := request(uuid.Must(uuid.NewV7()).String())
 	c := store.Claim(t.Context(), []idempotency.Request{r})[0]
-	if c.Status != idempotency.Acquired {
+	if c.Status != idempotency.StatusAcquired {
 		t.Errorf("claim: %v, %v", c.Status, c.Err)
 		return
 	}

@@ -204,7 +204,7 @@ func (q *request) rewrite(s *Store, b *book) {
 		return
 	}
 	c, change := r.Claim(b.now, q.Request)
-	if c.Status == idempotency.Acquired {
+	if c.Status == idempotency.StatusAcquired {
 		c.Token = s.clock.from(c.Token) // no other request of this process gets it, so that owns can tell them apart
 		r.Row.Token = c.Token
 		q.try(c.Token)
@@ -225,5 +225,5 @@ func (q *request) try(token int64) {
 // commit may come after the next try has looked, and that one then meets a conflict.
 func (q *request) owns(r *record.Record) bool {
 	mine := r.Row.Token != 0 && (r.Row.Token == q.token || slices.Contains(q.tried, r.Row.Token))
-	return mine && r.Row.State == idempotency.Acquired && r.Row.Holder == q.name.run && r.Row.Owner == q.Owner
+	return mine && r.Row.State == idempotency.StatusAcquired && r.Row.Holder == q.name.run && r.Row.Owner == q.Owner
 }

@@ -12,7 +12,7 @@ func TestRequestOwnsWhatAnyOfItsTriesGot(t *testing.T) {
 	t.Parallel()
 	q := requestOf(idempotency.Request{Key: idempotency.Key{Scope: "s", Value: "v"}, Job: "v", Owner: "me"})
 	stored := func(token int64, change func(*record.Row)) *record.Record {
-		r := &record.Record{Row: record.Row{State: idempotency.Acquired, Token: token, Holder: q.name.run, Owner: "me"}}
+		r := &record.Record{Row: record.Row{State: idempotency.StatusAcquired, Token: token, Holder: q.name.run, Owner: "me"}}
 		if change != nil {
 			change(&r.Row)
 		}
@@ -29,7 +29,7 @@ func TestRequestOwnsWhatAnyOfItsTriesGot(t *testing.T) {
 		}
 	}
 	for what, change := range map[string]func(*record.Row){
-		"completed": func(r *record.Row) { r.State = idempotency.Completed },
+		"completed": func(r *record.Row) { r.State = idempotency.StatusCompleted },
 		"another's": func(r *record.Row) { r.Owner = "somebody" },
 		"of a run":  func(r *record.Row) { r.Holder.Run++ },
 	} {

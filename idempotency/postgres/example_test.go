@@ -99,7 +99,7 @@ func TestExample(t *testing.T) {
 	}
 	job := Transfers.New(Transfer{From: "ada", To: "bob", Cents: 250})
 	job.ID = "transfer-1"
-	for _, want := range []worker.Outcome{worker.Succeeded, worker.Duplicate} {
+	for _, want := range []worker.Outcome{worker.OutcomeSucceeded, worker.OutcomeDuplicate} {
 		if _, err := client.Enqueue(ctx, job); err != nil {
 			t.Fatal(err)
 		}

@@ -70,10 +70,10 @@ func TestUnfinishedRowsMoveForward(t *testing.T) {
 	}
 	for _, r := range []idempotency.Request{own, keyed} {
 		rec, err := store.Get(t.Context(), r.Key)
-		if err != nil || rec.State != idempotency.Acquired || rec.Attempt != 2 || len(rec.History) != 1 || rec.History[0].Error != "boom" {
+		if err != nil || rec.State != idempotency.StatusAcquired || rec.Attempt != 2 || len(rec.History) != 1 || rec.History[0].Error != "boom" {
 			t.Errorf("%s: %+v, %v", r.Job, rec, err)
 		}
-		if c := claimOne(t, store, r); c.Status != idempotency.Busy {
+		if c := claimOne(t, store, r); c.Status != idempotency.StatusBusy {
 			t.Errorf("%s: a moved claim answers %v", r.Job, c.Status)
 		}
 		if err := store.Complete(t.Context(), []idempotency.Completion{{Held: held[r.Job]}})[0]; err != nil {
@@ -189,9 +189,9 @@ func (r *race) work(t *testing.T, s idempotency.Store) {
 func (k *raceKey) try(t *testing.T, s idempotency.Store) {
 	c := s.Claim(t.Context(), []idempotency.Request{k.request})[0]
 	switch {
-	case errors.Is(c.Err, idempotency.ErrUnavailable) || c.Status == idempotency.Busy || c.Status == idempotency.Completed:
+	case errors.Is(c.Err, idempotency.ErrUnavailable) || c.Status == idempotency.StatusBusy || c.Status == idempotency.StatusCompleted:
 		return
-	case c.Status != idempotency.Acquired:
+	case c.Status != idempotency.StatusAcquired:
 		t.Errorf("claim of %q: %v, %v", k.request.Job, c.Status, c.Err)
 		return
 	}
@@ -236,7 +236,7 @@ func (r *race) check(t *testing.T, s idempotency.Store) {
 	t.Helper()
 	for i := range r.keys {
 		k := &r.keys[i]
-		if rec, err := s.Get(t.Context(), k.request.Key); err != nil || rec.State != idempotency.Completed || k.completed.Load() != 1 {
+		if rec, err := s.Get(t.Context(), k.request.Key); err != nil || rec.State != idempotency.StatusCompleted || k.completed.Load() != 1 {
 			t.Errorf("%q: %v, %v, completed %d times", k.request.Job, rec.State, err, k.completed.Load())
 		}
 	}

@@ -53,15 +53,15 @@ func TestKnownKeysAnswerInOneRoundTrip(t *testing.T) {
 	}
 	other := r
 	other.Fingerprint = idempotency.FingerprintOf([]byte("other"))
-	trips("busy", claims(r, idempotency.Busy))
-	trips("conflict", claims(other, idempotency.Conflict))
-	trips("a first claim", claims(request("another"), idempotency.Acquired))
+	trips("busy", claims(r, idempotency.StatusBusy))
+	trips("conflict", claims(other, idempotency.StatusConflict))
+	trips("a first claim", claims(request("another"), idempotency.StatusAcquired))
 	trips("completion", func() {
 		if err := store.Complete(t.Context(), []idempotency.Completion{{Held: heldOf(r, c)}})[0]; err != nil {
 			t.Error(err)
 		}
 	})
-	trips("completed", claims(r, idempotency.Completed))
+	trips("completed", claims(r, idempotency.StatusCompleted))
 	late := request("late")
 	c = claimOne(t, store, late)
 	trips("abandon", func() {
@@ -69,7 +69,7 @@ func TestKnownKeysAnswerInOneRoundTrip(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	trips("not due", claims(late, idempotency.NotDue))
+	trips("not due", claims(late, idempotency.StatusNotDue))
 }
 
 func TestCollidingKeysFailAlone(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCollidingKeysFailAlone(t *testing.T) {
 	if err := claims[0].Err; err == nil || errors.Is(err, idempotency.ErrUnavailable) || !strings.Contains(err.Error(), "choose another key") {
 		t.Errorf("a colliding key answers %v, %v", claims[0].Status, err)
 	}
-	if claims[1].Status != idempotency.Acquired {
+	if claims[1].Status != idempotency.StatusAcquired {
 		t.Errorf("the key beside it answers %v, %v", claims[1].Status, claims[1].Err)
 	}
 	if _, err := store.Get(t.Context(), second.Key); !errors.Is(err, idempotency.ErrNotFound) {

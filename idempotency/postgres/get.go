@@ -55,7 +55,7 @@ func (s *Store) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, 
 		}
 		for i := range names {
 			row := b.keys[names[i].keyID]
-			done[i] = row != nil && row.key == keys[i] && row.State == idempotency.Completed
+			done[i] = row != nil && row.key == keys[i] && row.State == idempotency.StatusCompleted
 		}
 		return nil
 	})

@@ -71,12 +71,12 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 	var c idempotency.Claim
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	for waited := time.Duration(0); c.Status != idempotency.Acquired; waited += c.Wait {
+	for waited := time.Duration(0); c.Status != idempotency.StatusAcquired; waited += c.Wait {
 		if waited > killLease {
 			t.Fatalf("not taken over after a lease of %s", killLease)
 		}
 		<-wait.C
-		if c = store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Err != nil || c.Status != idempotency.Acquired && c.Status != idempotency.Busy {
+		if c = store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Err != nil || c.Status != idempotency.StatusAcquired && c.Status != idempotency.StatusBusy {
 			t.Fatalf("%s, %v", c.Status, c.Err)
 		}
 		wait.Reset(c.Wait)

@@ -36,7 +36,7 @@ func TestRefusedItemFailsAlone(t *testing.T) {
 			}
 			continue
 		}
-		if claims[i].Status != idempotency.Acquired || claims[i].Attempt != 1 {
+		if claims[i].Status != idempotency.StatusAcquired || claims[i].Attempt != 1 {
 			t.Errorf("claim of %s: %+v", r.Job, claims[i])
 		}
 	}
@@ -53,7 +53,7 @@ func TestLongJobUnderAnotherKey(t *testing.T) {
 	_, _ = rand.Read(id)
 	r := request("key")
 	r.Job = string(id)
-	if c := claimOne(t, store, r); c.Status != idempotency.Acquired {
+	if c := claimOne(t, store, r); c.Status != idempotency.StatusAcquired {
 		t.Fatalf("claim: %+v", c)
 	}
 	found, err := store.Find(t.Context(), r.Job)

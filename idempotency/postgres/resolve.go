@@ -59,7 +59,7 @@ func (s *Store) resolve(ctx context.Context, h idempotency.Held) (completed bool
 	err = s.repeat(ctx, func(conn *pgx.Conn, _ bool) error {
 		return s.rewrite(ctx, conn, []name{n}, func(b *book) {
 			row := b.keys[n.keyID]
-			completed = row != nil && row.key == h.Key && row.State == idempotency.Completed && row.Token == h.Token && row.Holder == n.run
+			completed = row != nil && row.key == h.Key && row.State == idempotency.StatusCompleted && row.Token == h.Token && row.Holder == n.run
 		})
 	})
 	if err != nil {

@@ -45,7 +45,7 @@ func readKeyRow(c [][]byte) (row *keyRow, err error) {
 	if c[7] != nil {
 		row.Holder.Job = string(c[7])
 	}
-	if row.State == idempotency.Completed {
+	if row.State == idempotency.StatusCompleted {
 		row.Result = idempotency.Result{Data: bytes.Clone(c[12]), Size: int64(len(c[12])), Omitted: c[14] != nil}
 		if row.Result.Omitted {
 			row.Result.Size = readInt(c[13])

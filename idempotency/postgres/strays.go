@@ -39,7 +39,7 @@ func (s *strays) failed(items []item) {
 // landed notes the claims that were acquired for callers who have left.
 func (s *strays) landed(items []item) {
 	for _, i := range items {
-		if q := i.request; q != nil && q.claim.Status == idempotency.Acquired {
+		if q := i.request; q != nil && q.claim.Status == idempotency.StatusAcquired {
 			s.add(q, q.claim.Token)
 		}
 	}

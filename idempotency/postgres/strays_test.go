@@ -41,7 +41,7 @@ func TestClaimOfACallerWhoLeftIsGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Owner = "who stays"
-	if c := store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Status != idempotency.Acquired || c.Attempt != 1 {
+	if c := store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Status != idempotency.StatusAcquired || c.Attempt != 1 {
 		t.Errorf("the next claim is %v as attempt %d, %v", c.Status, c.Attempt, c.Err)
 	}
 }

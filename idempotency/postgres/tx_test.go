@@ -26,14 +26,14 @@ func TestTxStoresEffectAndCompletionTogether(t *testing.T) {
 	if err := tx.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	r.is(held, idempotency.Completed, 1)
+	r.is(held, idempotency.StatusCompleted, 1)
 	if record := r.record(held.Key); string(record.Result.Data) != "done" {
 		t.Errorf("the result is %q", record.Result.Data)
 	}
 	if err := errors.Join(tx.Commit(t.Context(), c), tx.Rollback(t.Context())); err != nil {
 		t.Errorf("once more: %v", err)
 	}
-	r.is(held, idempotency.Completed, 1)
+	r.is(held, idempotency.StatusCompleted, 1)
 	if _, err := handleOf(tx).Exec(t.Context(), "SELECT 1"); !errors.Is(err, pgx.ErrTxClosed) {
 		t.Errorf("a statement after the end: %v", err)
 	}
@@ -48,11 +48,11 @@ func TestTxRollbackStoresNothing(t *testing.T) {
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	r.is(held, idempotency.Acquired, 0)
+	r.is(held, idempotency.StatusAcquired, 0)
 	if err := tx.Commit(t.Context(), idempotency.Completion{Held: held}); !errors.Is(err, idempotency.ErrRolledBack) {
 		t.Errorf("commit after rollback: %v", err)
 	}
-	r.is(held, idempotency.Acquired, 0)
+	r.is(held, idempotency.StatusAcquired, 0)
 }
 
 // TestTxOfCareless holds what handlers do and do not notice against the commit: after a nil from them, either everything is stored or nothing.
@@ -162,7 +162,7 @@ func TestTxOfCarelessHandlers(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.is(held, idempotency.Completed, 1)
+				r.is(held, idempotency.StatusCompleted, 1)
 				return
 			}
 			if !errors.Is(err, idempotency.ErrRolledBack) || errors.Is(err, idempotency.ErrUnavailable) || !strings.Contains(err.Error(), c.want) {
@@ -171,7 +171,7 @@ func TestTxOfCarelessHandlers(t *testing.T) {
 			if name == "commit by SQL" {
 				return // its effects are stored, against all advice
 			}
-			r.is(held, idempotency.Acquired, 0)
+			r.is(held, idempotency.StatusAcquired, 0)
 		})
 	}
 }
@@ -221,7 +221,7 @@ func TestTxOfALostClaimIsVoid(t *testing.T) {
 	if err := tx.Commit(t.Context(), idempotency.Completion{Held: held}); !errors.Is(err, idempotency.ErrClaimLost) {
 		t.Fatalf("commit: %v", err)
 	}
-	r.is(other, idempotency.Acquired, 0)
+	r.is(other, idempotency.StatusAcquired, 0)
 }
 
 // Two transactions that each write what the other has read: one of them is refused at its end, and says so.
@@ -249,8 +249,8 @@ func TestTxSerializationFailure(t *testing.T) {
 	if !errors.Is(err, idempotency.ErrRolledBack) || errors.Is(err, idempotency.ErrUnavailable) || !strings.Contains(err.Error(), "40001") {
 		t.Errorf("commit: %v", err)
 	}
-	r.is(helds[0], idempotency.Completed, 1)
-	r.is(helds[1], idempotency.Acquired, 0)
+	r.is(helds[0], idempotency.StatusCompleted, 1)
+	r.is(helds[1], idempotency.StatusAcquired, 0)
 }
 
 func TestTxOptionsAreChecked(t *testing.T) {

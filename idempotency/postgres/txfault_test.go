@@ -106,12 +106,12 @@ func TestTxAmbiguousCommit(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				r.is(held, idempotency.Completed, 1)
+				r.is(held, idempotency.StatusCompleted, 1)
 			} else {
 				if !errors.Is(err, idempotency.ErrRolledBack) {
 					t.Fatalf("commit: %v", err)
 				}
-				r.is(held, idempotency.Acquired, 0)
+				r.is(held, idempotency.StatusAcquired, 0)
 			}
 			if again := tx.Commit(t.Context(), c); !errors.Is(again, err) {
 				t.Errorf("once more: %v", again)
@@ -141,7 +141,7 @@ func TestTxOfALostConnection(t *testing.T) {
 		if !errors.Is(err, idempotency.ErrRolledBack) || !errors.Is(err, idempotency.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
-		r.is(held, idempotency.Acquired, 0)
+		r.is(held, idempotency.StatusAcquired, 0)
 	}
 	r.idle()
 }
@@ -202,7 +202,7 @@ func TestTxTakenFromAHandlerThatGoesOn(t *testing.T) {
 		t.Errorf("the next one: %v", err)
 	}
 	r.soon("the statement has ended on the server", func() bool { return r.running() == 0 })
-	r.is(held, idempotency.Acquired, 0)
+	r.is(held, idempotency.StatusAcquired, 0)
 	r.idle()
 }
 
@@ -290,7 +290,7 @@ func TestTxLeavesConnectionsForClaims(t *testing.T) {
 	}
 	inside.Wait()
 	for _, held := range helds {
-		r.is(held, idempotency.Completed, 1)
+		r.is(held, idempotency.StatusCompleted, 1)
 	}
 	r.idle()
 }
@@ -343,9 +343,9 @@ func TestTxThroughAPooler(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if do.want == nil {
-			r.is(held, idempotency.Completed, 1)
+			r.is(held, idempotency.StatusCompleted, 1)
 		} else {
-			r.is(held, idempotency.Acquired, 0)
+			r.is(held, idempotency.StatusAcquired, 0)
 		}
 	}
 	held := r.claim("taken")
@@ -364,6 +364,6 @@ func TestTxThroughAPooler(t *testing.T) {
 		t.Error("the handler's statement ended well")
 	}
 	r.soon("the statement has ended on the server", func() bool { return r.running() == 0 })
-	r.is(held, idempotency.Acquired, 0)
+	r.is(held, idempotency.StatusAcquired, 0)
 	r.idle()
 }

@@ -77,7 +77,7 @@ func (r *joinRig) claimFor(name string, lease time.Duration) idempotency.Held {
 	r.t.Helper()
 	key := idempotency.Key{Scope: "k", Value: name}
 	c := r.ask(key, lease)
-	if c.Status != idempotency.Acquired {
+	if c.Status != idempotency.StatusAcquired {
 		r.t.Fatalf("claim of %s: %+v", name, c)
 	}
 	return idempotency.Held{Key: key, Job: name, Token: c.Token}
@@ -93,7 +93,7 @@ func (r *joinRig) takeOver(held idempotency.Held) idempotency.Held {
 	for {
 		c := r.ask(held.Key, time.Minute)
 		switch {
-		case c.Status == idempotency.Acquired:
+		case c.Status == idempotency.StatusAcquired:
 			held.Token = c.Token
 			return held
 		case c.Err != nil || c.Wait > time.Second:

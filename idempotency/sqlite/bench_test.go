@@ -31,7 +31,7 @@ func cycle(b *testing.B, store idempotency.Store, n int, keyed bool) {
 	}
 	comps := make([]idempotency.Completion, n)
 	for i, c := range store.Claim(b.Context(), reqs) {
-		if c.Status != idempotency.Acquired {
+		if c.Status != idempotency.StatusAcquired {
 			b.Errorf("claim: %v, %v", c.Status, c.Err)
 			return
 		}

@@ -40,7 +40,7 @@ func (s *Store) Claim(ctx context.Context, reqs []idempotency.Request) []idempot
 func claim(tx *sqlitefile.Tx, now time.Time, q idempotency.Request) (idempotency.Claim, error) {
 	if q.Key.Value == q.Job {
 		c, err := claimFresh(tx, now, q)
-		if err != nil || c.Status == idempotency.Acquired {
+		if err != nil || c.Status == idempotency.StatusAcquired {
 			return c, err
 		}
 	}

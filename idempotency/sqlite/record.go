@@ -36,7 +36,7 @@ func (s *Store) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, 
 			if _, err := loadKey(tx, &r); err != nil {
 				return err
 			}
-			done[i] = r.Row.Exists && r.Row.State == idempotency.Completed
+			done[i] = r.Row.Exists && r.Row.State == idempotency.StatusCompleted
 		}
 		return nil
 	})

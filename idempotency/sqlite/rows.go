@@ -108,7 +108,7 @@ func saveRow(tx *sqlitefile.Tx, r *record.Record) error {
 	}
 	row := &r.Row
 	var data, size, hash any
-	if row.State == idempotency.Completed {
+	if row.State == idempotency.StatusCompleted {
 		data, size, hash = resultColumns(row.Result)
 	}
 	_, err := tx.Exec(saveKey, r.Key.Value, r.Key.Scope, int(row.State), row.Token, row.Payload, row.Holder.Job, row.Holder.Run, row.Owner,

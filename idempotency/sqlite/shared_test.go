@@ -34,7 +34,7 @@ func TestTwoUsersOfOneFile(t *testing.T) {
 				switch {
 				case c.Err != nil:
 					t.Errorf("claim: %v", c.Err)
-				case c.Status == idempotency.Acquired:
+				case c.Status == idempotency.StatusAcquired:
 					won[i].Add(1)
 					h := idempotency.Held{Key: r.Key, Job: r.Job, Token: c.Token}
 					if err := store.Complete(t.Context(), []idempotency.Completion{{Held: h}})[0]; err != nil {
@@ -52,7 +52,7 @@ func TestTwoUsersOfOneFile(t *testing.T) {
 	}
 	for _, store := range stores {
 		c := store.Claim(t.Context(), []idempotency.Request{request("a")})[0]
-		if c.Status != idempotency.Completed {
+		if c.Status != idempotency.StatusCompleted {
 			t.Errorf("a completed key answers %v, %v", c.Status, c.Err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestRecordsSurviveReopening(t *testing.T) {
 	}
 	file, store = reopen()
 	t.Cleanup(func() { _ = file.Close() })
-	if c := store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Status != idempotency.Busy || !c.Until.Equal(first.Until) {
+	if c := store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Status != idempotency.StatusBusy || !c.Until.Equal(first.Until) {
 		t.Errorf("reopened claim answers %v until %v, want busy until %v", c.Status, c.Until, first.Until)
 	}
 }

@@ -39,7 +39,7 @@ func testMixedBatch(e *env) {
 
 	claims := e.store.Claim(e.Context(), []idempotency.Request{completed, invalid, fresh, busy, conflict, notDue, closed})
 	want := []idempotency.Status{
-		idempotency.Completed, 0, idempotency.Acquired, idempotency.Busy, idempotency.Conflict, idempotency.NotDue, idempotency.Closed,
+		idempotency.StatusCompleted, 0, idempotency.StatusAcquired, idempotency.StatusBusy, idempotency.StatusConflict, idempotency.StatusNotDue, idempotency.StatusClosed,
 	}
 	for i, c := range claims {
 		if c.Status != want[i] || (c.Err != nil) != (want[i] == 0) {
@@ -54,7 +54,7 @@ func testMixedBatch(e *env) {
 func testKeyTwice(e *env) {
 	r := e.request()
 	claims := e.store.Claim(e.Context(), []idempotency.Request{r, r, e.sharing(r)})
-	for i, want := range []idempotency.Status{idempotency.Acquired, idempotency.Busy, idempotency.Busy} {
+	for i, want := range []idempotency.Status{idempotency.StatusAcquired, idempotency.StatusBusy, idempotency.StatusBusy} {
 		if claims[i].Status != want {
 			e.Errorf("item %d answers %v, want %v", i, claims[i].Status, want)
 		}
@@ -103,7 +103,7 @@ func testLargeBatch(e *env) {
 	}
 	comps := make([]idempotency.Completion, items)
 	for i, c := range e.store.Claim(e.Context(), reqs) {
-		if c.Status != idempotency.Acquired {
+		if c.Status != idempotency.StatusAcquired {
 			e.Fatalf("item %d answers %v, %v", i, c.Status, c.Err)
 		}
 		comps[i] = idempotency.Completion{Held: heldBy(reqs[i], c), Result: idempotency.NewResult(fmt.Append(nil, i))}
@@ -114,7 +114,7 @@ func testLargeBatch(e *env) {
 		}
 	}
 	for i, c := range e.store.Claim(e.Context(), reqs) {
-		if c.Status != idempotency.Completed || string(c.Result.Data) != fmt.Sprint(i) {
+		if c.Status != idempotency.StatusCompleted || string(c.Result.Data) != fmt.Sprint(i) {
 			e.Fatalf("item %d answers %v with %q", i, c.Status, c.Result.Data)
 		}
 	}

@@ -26,7 +26,7 @@ func claimTests() []testCase {
 
 func testFirstClaim(e *env) {
 	r := e.request()
-	c := e.wants(r, idempotency.Acquired)
+	c := e.wants(r, idempotency.StatusAcquired)
 	if c.Attempt != 1 || c.Token == 0 || len(c.History) != 0 {
 		e.Errorf("first claim: attempt %d, token %d, history %v", c.Attempt, c.Token, c.History)
 	}
@@ -37,10 +37,10 @@ func testFirstClaim(e *env) {
 
 func testBusy(e *env) {
 	r := e.request()
-	first := e.wants(r, idempotency.Acquired)
+	first := e.wants(r, idempotency.StatusAcquired)
 	r2 := e.sharing(r)
 	r2.Owner = "owner-2"
-	c := e.wants(r2, idempotency.Busy)
+	c := e.wants(r2, idempotency.StatusBusy)
 	if !c.Until.Equal(first.Until) || c.Wait <= 0 || c.Wait > long {
 		e.Errorf("busy until %v (%v), want %v", c.Until, c.Wait, first.Until)
 	}
@@ -53,7 +53,7 @@ func testBusy(e *env) {
 func testOwnRedelivery(e *env) {
 	r := e.request()
 	h := e.acquire(r, 1)
-	e.wants(r, idempotency.Busy)
+	e.wants(r, idempotency.StatusBusy)
 	e.abandon(h, 0, nil)
 	e.acquire(r, 1)
 }
@@ -74,7 +74,7 @@ func testConcurrentClaims(e *env) {
 		}
 		counts[c.Status]++
 	}
-	if counts[idempotency.Acquired] != 1 || counts[idempotency.Busy] != callers-1 {
+	if counts[idempotency.StatusAcquired] != 1 || counts[idempotency.StatusBusy] != callers-1 {
 		e.Errorf("%d claims of one key at once: %v, want one acquired and the others busy", callers, counts)
 	}
 }
@@ -117,7 +117,7 @@ func testInvalidRequests(e *env) {
 		if claims[0].Err == nil || claims[0].Status != 0 {
 			e.Errorf("%s: answered %v, want an error", name, claims[0].Status)
 		}
-		if claims[1].Status != idempotency.Acquired {
+		if claims[1].Status != idempotency.StatusAcquired {
 			e.Errorf("%s: the valid request beside it got %v, %v", name, claims[1].Status, claims[1].Err)
 		}
 	}
@@ -128,7 +128,7 @@ func testFreeAgain(e *env) {
 	e.abandon(e.acquire(r, 1), 0, nil)
 	e.fail(idempotency.Failure{Held: e.acquire(r, 1)}, nil)
 	e.complete(e.acquire(r, 2), "done", nil)
-	e.wants(r, idempotency.Completed)
+	e.wants(r, idempotency.StatusCompleted)
 }
 
 func testNotDue(e *env) {
@@ -138,7 +138,7 @@ func testNotDue(e *env) {
 	} {
 		r := e.request()
 		end(e.acquire(r, 1), long)
-		c := e.wants(r, idempotency.NotDue)
+		c := e.wants(r, idempotency.StatusNotDue)
 		if c.Wait <= 0 || c.Wait > long || c.Until.IsZero() || c.Attempt != 0 || c.Token != 0 {
 			e.Errorf("%s: not due for %v until %v, attempt %d", name, c.Wait, c.Until, c.Attempt)
 		}
@@ -148,7 +148,7 @@ func testNotDue(e *env) {
 		r = e.request()
 		end(e.acquire(r, 1), e.short)
 		e.pass(e.short)
-		e.wants(r, idempotency.Acquired)
+		e.wants(r, idempotency.StatusAcquired)
 	}
 }
 
@@ -160,14 +160,14 @@ func testGetUnknown(e *env) {
 func testGetFollows(e *env) {
 	r := e.request()
 	r.AttemptBase = 2
-	c := e.wants(r, idempotency.Acquired)
+	c := e.wants(r, idempotency.StatusAcquired)
 	rec := e.get(r.Key)
-	if rec.State != idempotency.Acquired || rec.Job != r.Job || rec.Run != 0 || rec.Attempt != 3 || rec.Owner != r.Owner ||
+	if rec.State != idempotency.StatusAcquired || rec.Job != r.Job || rec.Run != 0 || rec.Attempt != 3 || rec.Owner != r.Owner ||
 		rec.Token != c.Token || !rec.Until.Equal(c.Until) || rec.Closed {
 		e.Errorf("held: %+v", rec)
 	}
 	e.fail(idempotency.Failure{Held: heldBy(r, c), Delay: long, Attempt: idempotency.Attempt{Number: 3, Error: "boom"}}, nil)
-	due := e.wants(r, idempotency.NotDue)
+	due := e.wants(r, idempotency.StatusNotDue)
 	rec = e.get(r.Key)
 	if rec.State != 0 || rec.Attempt != 3 || !rec.Until.Equal(due.Until) || len(rec.History) != 1 || rec.Closed {
 		e.Errorf("between attempts: %+v", rec)
@@ -176,7 +176,7 @@ func testGetFollows(e *env) {
 	r = e.request()
 	e.complete(e.acquire(r, 1), "result", nil)
 	rec = e.get(r.Key)
-	if rec.State != idempotency.Completed || string(rec.Result.Data) != "result" || rec.Until.IsZero() || rec.Job != r.Job {
+	if rec.State != idempotency.StatusCompleted || string(rec.Result.Data) != "result" || rec.Until.IsZero() || rec.Job != r.Job {
 		e.Errorf("completed: %+v", rec)
 	}
 

@@ -46,7 +46,7 @@ func testTakeover(e *env) {
 	e.lost(old)
 	e.complete(next, "done", nil)
 	e.lost(old)
-	if got := e.wants(r, idempotency.Completed); string(got.Result.Data) != "done" {
+	if got := e.wants(r, idempotency.StatusCompleted); string(got.Result.Data) != "done" {
 		e.Errorf("result %q, want the one of the live claim", got.Result.Data)
 	}
 }
@@ -59,14 +59,14 @@ func testCrashTakeover(e *env) {
 	old := e.acquire(r, 1)
 	r.Owner, r.Lease = "owner-2", long
 	busy := e.claim(r)
-	if busy.Status == idempotency.Busy {
+	if busy.Status == idempotency.StatusBusy {
 		if busy.Wait > e.short {
 			e.Errorf("busy for %v, longer than the lease of %v", busy.Wait, e.short)
 		}
 		e.pass(busy.Wait)
 		busy = e.claim(r)
 	}
-	if busy.Status != idempotency.Acquired || busy.Attempt != 2 {
+	if busy.Status != idempotency.StatusAcquired || busy.Attempt != 2 {
 		e.Fatalf("after one lease the claim answers %v, attempt %d", busy.Status, busy.Attempt)
 	}
 	e.lost(old)
@@ -78,7 +78,7 @@ func testLateCompletion(e *env) {
 	h := e.acquire(r, 1)
 	e.pass(2 * e.short)
 	e.complete(h, "late", nil)
-	if c := e.wants(r, idempotency.Completed); string(c.Result.Data) != "late" {
+	if c := e.wants(r, idempotency.StatusCompleted); string(c.Result.Data) != "late" {
 		e.Errorf("result %q", c.Result.Data)
 	}
 }
@@ -93,7 +93,7 @@ func testLateAfterEnd(e *env) {
 		h := e.acquire(r, 1)
 		end(h)
 		e.complete(h, "late", nil)
-		if c := e.wants(r, idempotency.Completed); string(c.Result.Data) != "late" {
+		if c := e.wants(r, idempotency.StatusCompleted); string(c.Result.Data) != "late" {
 			e.Errorf("result %q", c.Result.Data)
 		}
 	}
@@ -112,7 +112,7 @@ func testExpiredUntaken(e *env) {
 	h := e.acquire(r, 1)
 	e.pass(2 * e.short)
 	e.extend(h, long, nil)
-	e.wants(r, idempotency.Busy)
+	e.wants(r, idempotency.StatusBusy)
 	e.extend(h, e.short, nil)
 	e.pass(2 * e.short)
 	e.abandon(h, 0, nil)
@@ -129,7 +129,7 @@ func testExtend(e *env) {
 	h := e.acquire(r, 1)
 	e.extend(h, long, nil)
 	e.pass(2 * e.short)
-	c := e.wants(r, idempotency.Busy)
+	c := e.wants(r, idempotency.StatusBusy)
 	if c.Wait > long {
 		e.Errorf("busy for %v after an extension by %v", c.Wait, long)
 	}
@@ -161,7 +161,7 @@ func testRepeatedCompletion(e *env) {
 	h := e.acquire(r, 1)
 	e.complete(h, "first", nil)
 	e.complete(h, "second", nil)
-	if c := e.wants(r, idempotency.Completed); string(c.Result.Data) != "first" {
+	if c := e.wants(r, idempotency.StatusCompleted); string(c.Result.Data) != "first" {
 		e.Errorf("result %q, want the first", c.Result.Data)
 	}
 }

@@ -65,7 +65,7 @@ func testFindKey(e *env) {
 	b := e.sharing(a)
 	b.Key.Scope = "storetest2"
 	e.complete(e.acquire(b, 1), "done", nil)
-	e.finds(a.Key.Value, line(a.Key, idempotency.Acquired, a.Job, 0, 1, false, 0), line(b.Key, idempotency.Completed, b.Job, 0, 1, false, 0))
+	e.finds(a.Key.Value, line(a.Key, idempotency.StatusAcquired, a.Job, 0, 1, false, 0), line(b.Key, idempotency.StatusCompleted, b.Job, 0, 1, false, 0))
 	rec := e.get(a.Key)
 	f, err := e.store.(idempotency.Finder).Find(e.Context(), a.Key.Value)
 	if err != nil {
@@ -97,7 +97,7 @@ func testFindRuns(e *env) {
 	r.Run = 3
 	e.acquire(r, 1)
 	none := idempotency.Key{}
-	e.finds(r.Job, line(r.Key, idempotency.Acquired, r.Job, 3, 1, false, 0), line(none, 0, r.Job, 2, 1, true, 1),
+	e.finds(r.Job, line(r.Key, idempotency.StatusAcquired, r.Job, 3, 1, false, 0), line(none, 0, r.Job, 2, 1, true, 1),
 		line(none, 0, r.Job, 1, 1, true, 1), line(none, 0, r.Job, 0, 1, true, 1))
 }
 
@@ -107,7 +107,7 @@ func testFindLoser(e *env) {
 	e.fail(idempotency.Failure{Held: e.acquire(first, 1)}, nil)
 	second := e.sharing(first)
 	e.complete(e.acquire(second, 1), "", nil)
-	done := line(first.Key, idempotency.Completed, second.Job, 0, 1, false, 0)
+	done := line(first.Key, idempotency.StatusCompleted, second.Job, 0, 1, false, 0)
 	e.finds(first.Key.Value, done)
 	e.finds(second.Job, done)
 	e.finds(first.Job, line(idempotency.Key{}, 0, first.Job, 0, 1, false, 1))
@@ -119,7 +119,7 @@ func testFindExact(e *env) {
 		r := e.request()
 		r.Key.Value = value
 		e.acquire(r, 1)
-		e.finds(value, line(r.Key, idempotency.Acquired, r.Job, 0, 1, false, 0))
+		e.finds(value, line(r.Key, idempotency.StatusAcquired, r.Job, 0, 1, false, 0))
 	}
 	e.finds(base + "\x00\x00")
 }
@@ -133,7 +133,7 @@ func testFindBound(e *env) {
 		reqs = append(reqs, r)
 	}
 	for _, c := range e.store.Claim(e.Context(), reqs) {
-		if c.Status != idempotency.Acquired {
+		if c.Status != idempotency.StatusAcquired {
 			e.Fatalf("claim: %v, %v", c.Status, c.Err)
 		}
 	}

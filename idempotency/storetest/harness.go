@@ -128,7 +128,7 @@ func (e *env) wants(r idempotency.Request, status idempotency.Status) idempotenc
 // acquire claims r, fails unless it is acquired as the given attempt, and returns the claim held.
 func (e *env) acquire(r idempotency.Request, attempt int) idempotency.Held {
 	e.Helper()
-	c := e.wants(r, idempotency.Acquired)
+	c := e.wants(r, idempotency.StatusAcquired)
 	if c.Attempt != attempt {
 		e.Fatalf("claim of job %q run %d charged attempt %d, want %d", r.Job, r.Run, c.Attempt, attempt)
 	}

@@ -74,13 +74,13 @@ func testSharedKey(e *env) {
 	e.fail(idempotency.Failure{Held: e.acquire(b, 1)}, nil)
 	e.fail(idempotency.Failure{Held: e.acquire(a, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of a"}}, nil)
 	e.fail(idempotency.Failure{Held: e.acquire(b, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of b"}}, nil)
-	c := e.wants(a, idempotency.Acquired)
+	c := e.wants(a, idempotency.StatusAcquired)
 	if c.Attempt != 3 || c.History[len(c.History)-1].Error != "of a" {
 		e.Errorf("attempt %d with history %v, want 3 with the job's own", c.Attempt, c.History)
 	}
 	// One job gives up: the other goes on counting.
 	e.fail(idempotency.Failure{Held: heldBy(a, c), Final: true}, nil)
-	e.wants(a, idempotency.Closed)
+	e.wants(a, idempotency.StatusClosed)
 	e.complete(e.acquire(b, 3), "by b", nil)
 }
 
@@ -95,7 +95,7 @@ func testOtherKey(e *env) {
 	r.Key = idempotency.Key{Scope: "storetest", Value: r.Job}
 	e.fail(idempotency.Failure{Held: e.acquire(r, 4), Final: true}, nil)
 	r.Key.Scope = "renamed"
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 }
 
 // Field case H2: a failed attempt leaves nothing that a later one could be answered with.
@@ -104,14 +104,14 @@ func testFailuresNotCached(e *env) {
 	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Attempt: idempotency.Attempt{Number: 1, Error: "passing"}}, nil)
 	h := e.acquire(r, 2)
 	e.complete(h, "worked", nil)
-	if c := e.wants(r, idempotency.Completed); string(c.Result.Data) != "worked" {
+	if c := e.wants(r, idempotency.StatusCompleted); string(c.Result.Data) != "worked" {
 		e.Errorf("result %q", c.Result.Data)
 	}
 
 	// A permanent error closes the run and caches nothing either: another job with the key really runs.
 	r = e.request()
 	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true}, nil)
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 	e.complete(e.acquire(e.sharing(r), 1), "by another", nil)
 }
 
@@ -119,7 +119,7 @@ func testHistory(e *env) {
 	r := e.request()
 	started := time.Date(2026, 7, 1, 12, 0, 0, 123456000, time.UTC)
 	for n := 1; n <= 3; n++ {
-		c := e.wants(r, idempotency.Acquired)
+		c := e.wants(r, idempotency.StatusAcquired)
 		if len(c.History) != n-1 {
 			e.Fatalf("attempt %d has a history of %d", n, len(c.History))
 		}
@@ -150,7 +150,7 @@ func testLongHistory(e *env) {
 	for n := 1; n <= attempts; n++ {
 		e.fail(idempotency.Failure{Held: e.acquire(r, n), Attempt: idempotency.Attempt{Number: n}}, nil)
 	}
-	c := e.wants(r, idempotency.Acquired)
+	c := e.wants(r, idempotency.StatusAcquired)
 	if len(c.History) != idempotency.MaxHistory || c.History[len(c.History)-1].Number != attempts {
 		e.Errorf("history of %d ends with %+v", len(c.History), c.History[len(c.History)-1])
 	}
@@ -159,14 +159,14 @@ func testLongHistory(e *env) {
 func testClosed(e *env) {
 	r := e.request()
 	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true, Delay: long}, nil)
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 	// Closed belongs to the run, whatever becomes of the key.
 	other := e.sharing(r)
 	other.Fingerprint = idempotency.FingerprintOf([]byte("another payload"))
 	h := e.acquire(other, 1)
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 	e.complete(h, "", nil)
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 }
 
 func testReplay(e *env) {
@@ -175,17 +175,17 @@ func testReplay(e *env) {
 	e.fail(idempotency.Failure{Held: e.acquire(r, 2), Attempt: idempotency.Attempt{Number: 2}, Final: true}, nil)
 	replay := r
 	replay.Run = 1
-	c := e.wants(replay, idempotency.Acquired)
+	c := e.wants(replay, idempotency.StatusAcquired)
 	if c.Attempt != 1 || len(c.History) != 0 {
 		e.Errorf("a replay starts at attempt %d with history %v", c.Attempt, c.History)
 	}
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 	e.fail(idempotency.Failure{Held: heldBy(replay, c)}, nil)
 	h := e.acquire(replay, 2)
-	e.wants(r, idempotency.Closed)
+	e.wants(r, idempotency.StatusClosed)
 	e.complete(h, "at last", nil)
 	for _, late := range []idempotency.Request{r, replay} {
-		e.wants(late, idempotency.Completed)
+		e.wants(late, idempotency.StatusCompleted)
 	}
 }
 
@@ -194,7 +194,7 @@ func testCompletedByOther(e *env) {
 	b := e.sharing(a)
 	e.fail(idempotency.Failure{Held: e.acquire(a, 1)}, nil)
 	e.complete(e.acquire(b, 1), "by b", nil)
-	if c := e.wants(a, idempotency.Completed); string(c.Result.Data) != "by b" {
+	if c := e.wants(a, idempotency.StatusCompleted); string(c.Result.Data) != "by b" {
 		e.Errorf("result %q", c.Result.Data)
 	}
 }

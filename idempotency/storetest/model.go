@@ -97,7 +97,7 @@ func (m *model) claimAll(t *rapid.T, reqs []idempotency.Request) {
 		if c.Status != status || c.Attempt != attempt {
 			t.Fatalf("claim of %+v answers %v, attempt %d, want %v, %d", reqs[i], c.Status, c.Attempt, status, attempt)
 		}
-		if status != idempotency.Acquired {
+		if status != idempotency.StatusAcquired {
 			continue
 		}
 		for _, h := range m.held {
@@ -180,7 +180,7 @@ func (m *model) check(t *rapid.T) {
 			run = &refRun{}
 		}
 		result := ""
-		if want.state == idempotency.Completed {
+		if want.state == idempotency.StatusCompleted {
 			result = want.result
 		}
 		if rec.State != want.state || (refRunID{rec.Job, rec.Run}) != want.holder || rec.Attempt != run.attempt || rec.Closed != run.closed ||

@@ -27,10 +27,10 @@ func (e *env) amounts() (first, second idempotency.Request) {
 func testConflictCompleted(e *env) {
 	first, second := e.amounts()
 	e.complete(e.acquire(first, 1), "paid 10", nil)
-	if c := e.wants(second, idempotency.Conflict); len(c.Result.Data) != 0 {
+	if c := e.wants(second, idempotency.StatusConflict); len(c.Result.Data) != 0 {
 		e.Errorf("conflict hands out %q", c.Result.Data)
 	}
-	if c := e.wants(first, idempotency.Completed); string(c.Result.Data) != "paid 10" {
+	if c := e.wants(first, idempotency.StatusCompleted); string(c.Result.Data) != "paid 10" {
 		e.Errorf("first result became %q", c.Result.Data)
 	}
 }
@@ -38,7 +38,7 @@ func testConflictCompleted(e *env) {
 func testConflictRunning(e *env) {
 	first, second := e.amounts()
 	h := e.acquire(first, 1)
-	e.wants(second, idempotency.Conflict)
+	e.wants(second, idempotency.StatusConflict)
 	e.extend(h, long, nil)
 	e.complete(h, "paid 10", nil)
 }
@@ -46,14 +46,14 @@ func testConflictRunning(e *env) {
 func testConflictFailed(e *env) {
 	first, second := e.amounts()
 	e.fail(idempotency.Failure{Held: e.acquire(first, 1)}, nil)
-	e.wants(second, idempotency.Conflict)
+	e.wants(second, idempotency.StatusConflict)
 	e.abandon(e.acquire(first, 2), 0, nil)
-	e.wants(second, idempotency.Conflict)
+	e.wants(second, idempotency.StatusConflict)
 	e.fail(idempotency.Failure{Held: e.acquire(first, 2), Final: true}, nil)
 	h := e.acquire(second, 1)
-	e.wants(first, idempotency.Closed)
+	e.wants(first, idempotency.StatusClosed)
 	e.complete(h, "paid 99", nil)
-	e.wants(second, idempotency.Completed)
+	e.wants(second, idempotency.StatusCompleted)
 }
 
 func testConflictExpired(e *env) {
@@ -61,7 +61,7 @@ func testConflictExpired(e *env) {
 	first.Lease = e.short
 	h := e.acquire(first, 1)
 	e.pass(2 * e.short)
-	e.wants(second, idempotency.Conflict)
+	e.wants(second, idempotency.StatusConflict)
 	e.complete(h, "paid 10", nil)
 }
 
@@ -71,7 +71,7 @@ func testOtherScope(e *env) {
 	a, b := e.acquire(first, 1), e.acquire(second, 1)
 	e.complete(a, "a", nil)
 	e.complete(b, "b", nil)
-	if c := e.wants(second, idempotency.Completed); string(c.Result.Data) != "b" {
+	if c := e.wants(second, idempotency.StatusCompleted); string(c.Result.Data) != "b" {
 		e.Errorf("result %q, want the other kind's own", c.Result.Data)
 	}
 }
@@ -81,7 +81,7 @@ func testKeyOrder(e *env) {
 	first.Fingerprint = idempotency.FingerprintOf([]byte(`{"a":1,"b":2}`))
 	second.Fingerprint = idempotency.FingerprintOf([]byte(`{"b":2,"a":1}`))
 	e.acquire(first, 1)
-	e.wants(second, idempotency.Conflict)
+	e.wants(second, idempotency.StatusConflict)
 }
 
 func testConflictTouchesNothing(e *env) {
@@ -89,7 +89,7 @@ func testConflictTouchesNothing(e *env) {
 	h := e.acquire(first, 1)
 	before := e.get(first.Key)
 	for range 3 {
-		e.wants(second, idempotency.Conflict)
+		e.wants(second, idempotency.StatusConflict)
 	}
 	after := e.get(first.Key)
 	if before.Token != after.Token || before.Job != after.Job || before.Attempt != after.Attempt || !before.Until.Equal(after.Until) {

@@ -49,19 +49,19 @@ func (m *reference) claim(r idempotency.Request) (status idempotency.Status, att
 	k, run := m.keys[r.Key], m.runs[id]
 	other := k != nil && k.bound && k.fingerprint != r.Fingerprint
 	switch {
-	case k != nil && k.state == idempotency.Completed && !other:
+	case k != nil && k.state == idempotency.StatusCompleted && !other:
 		if run != nil && run.expires == 0 {
 			run.expires = k.expires
 		}
-		return idempotency.Completed, 0, 0
+		return idempotency.StatusCompleted, 0, 0
 	case run != nil && run.closed:
-		return idempotency.Closed, 0, 0
+		return idempotency.StatusClosed, 0, 0
 	case other:
-		return idempotency.Conflict, 0, 0
-	case k != nil && k.state == idempotency.Acquired && k.until > m.now:
-		return idempotency.Busy, 0, 0
+		return idempotency.StatusConflict, 0, 0
+	case k != nil && k.state == idempotency.StatusAcquired && k.until > m.now:
+		return idempotency.StatusBusy, 0, 0
 	case run != nil && run.notBefore > m.now:
-		return idempotency.NotDue, 0, 0
+		return idempotency.StatusNotDue, 0, 0
 	}
 	if k == nil {
 		k = &refKey{}
@@ -73,17 +73,17 @@ func (m *reference) claim(r idempotency.Request) (status idempotency.Status, att
 	}
 	m.claims++
 	*k = refKey{
-		state: idempotency.Acquired, bound: true, fingerprint: r.Fingerprint, holder: id, claim: m.claims, until: m.now + r.Lease,
+		state: idempotency.StatusAcquired, bound: true, fingerprint: r.Fingerprint, holder: id, claim: m.claims, until: m.now + r.Lease,
 	}
 	run.attempt++
 	run.expires = 0
-	return idempotency.Acquired, run.attempt, k.claim
+	return idempotency.StatusAcquired, run.attempt, k.claim
 }
 
 // heldKey returns the key that h still holds, or nil.
 func (m *reference) heldKey(h idempotency.Held, claim int) *refKey {
 	k := m.keys[h.Key]
-	if k == nil || k.state != idempotency.Acquired || k.claim != claim || k.holder != (refRunID{h.Job, h.Run}) {
+	if k == nil || k.state != idempotency.StatusAcquired || k.claim != claim || k.holder != (refRunID{h.Job, h.Run}) {
 		return nil
 	}
 	return k
@@ -111,7 +111,7 @@ func (m *reference) extend(h idempotency.Held, claim int, lease time.Duration) b
 }
 
 func (m *reference) complete(h idempotency.Held, claim int, result string, retention time.Duration) bool {
-	if k := m.keys[h.Key]; k != nil && k.state == idempotency.Completed && k.claim == claim && k.holder == (refRunID{h.Job, h.Run}) {
+	if k := m.keys[h.Key]; k != nil && k.state == idempotency.StatusCompleted && k.claim == claim && k.holder == (refRunID{h.Job, h.Run}) {
 		return true
 	}
 	k := m.heldKey(h, claim)
@@ -121,7 +121,7 @@ func (m *reference) complete(h idempotency.Held, claim int, result string, reten
 	if k == nil {
 		return false
 	}
-	k.state, k.result, k.expires = idempotency.Completed, result, m.now+retention
+	k.state, k.result, k.expires = idempotency.StatusCompleted, result, m.now+retention
 	if run := m.runs[k.holder]; run != nil {
 		run.expires = k.expires
 	}

@@ -27,7 +27,7 @@ func testResultBytes(e *env) {
 	for _, data := range [][]byte{nil, {}, {0}, []byte("{}"), allBytes()} {
 		r := e.request()
 		e.complete(e.acquire(r, 1), string(data), nil)
-		got := e.wants(r, idempotency.Completed).Result
+		got := e.wants(r, idempotency.StatusCompleted).Result
 		if !bytes.Equal(got.Data, data) || got.Omitted || got.Size != int64(len(data)) {
 			e.Errorf("result % x came back as % x, omitted %v, size %d", data, got.Data, got.Omitted, got.Size)
 		}
@@ -44,7 +44,7 @@ func testResultTooLarge(e *env) {
 		r := e.request()
 		c := idempotency.Completion{Held: e.acquire(r, 1), Result: result}
 		e.answered("complete", e.store.Complete(e.Context(), []idempotency.Completion{c}), nil)
-		for _, got := range []idempotency.Result{e.wants(r, idempotency.Completed).Result, e.get(r.Key).Result} {
+		for _, got := range []idempotency.Result{e.wants(r, idempotency.StatusCompleted).Result, e.get(r.Key).Result} {
 			if !got.Omitted || got.Data != nil || got.Size != 10<<20 || got.SHA256 != sha256.Sum256(data) {
 				e.Errorf("%s: kept %d bytes, omitted %v, size %d, hash %x", name, len(got.Data), got.Omitted, got.Size, got.SHA256)
 			}
@@ -56,7 +56,7 @@ func testResultAtCap(e *env) {
 	data := bytes.Repeat([]byte{0xff}, idempotency.MaxResult)
 	r := e.request()
 	e.complete(e.acquire(r, 1), string(data), nil)
-	if got := e.wants(r, idempotency.Completed).Result; !bytes.Equal(got.Data, data) || got.Omitted {
+	if got := e.wants(r, idempotency.StatusCompleted).Result; !bytes.Equal(got.Data, data) || got.Omitted {
 		e.Errorf("kept %d bytes, omitted %v", len(got.Data), got.Omitted)
 	}
 }

@@ -37,7 +37,7 @@ func testCompletedExpires(e *env) {
 		e.Errorf("expired %d records", n)
 	}
 	e.gone(shortly.Key)
-	e.wants(longer, idempotency.Completed)
+	e.wants(longer, idempotency.StatusCompleted)
 	e.acquire(shortly, 1)
 }
 
@@ -52,7 +52,7 @@ func testClosedExpires(e *env) {
 	e.pass(e.short)
 	e.expireAll()
 	e.gone(shared.Key)
-	e.wants(kept, idempotency.Closed)
+	e.wants(kept, idempotency.StatusClosed)
 	e.acquire(shared, 1)
 }
 
@@ -71,11 +71,11 @@ func testUnfinishedStays(e *env) {
 	e.pass(2 * e.short)
 	e.expireAll()
 
-	e.wants(running, idempotency.Busy)
+	e.wants(running, idempotency.StatusBusy)
 	e.acquire(crashed, 2)
 	e.acquire(failed, 2)
 	e.acquire(abandoned, 1)
-	e.wants(reclaimed, idempotency.Busy)
+	e.wants(reclaimed, idempotency.StatusBusy)
 }
 
 func testExpireLimit(e *env) {
@@ -111,9 +111,9 @@ func testDefaultRetention(e *env) {
 	until := e.get(completed.Key).Until
 	e.pass(e.short)
 	e.expireAll()
-	e.wants(completed, idempotency.Completed)
-	e.wants(closed, idempotency.Closed)
-	left := until.Sub(e.wants(func() idempotency.Request { r := e.request(); r.Lease = time.Second; return r }(), idempotency.Acquired).Until)
+	e.wants(completed, idempotency.StatusCompleted)
+	e.wants(closed, idempotency.StatusClosed)
+	left := until.Sub(e.wants(func() idempotency.Request { r := e.request(); r.Lease = time.Second; return r }(), idempotency.StatusAcquired).Until)
 	if left > idempotency.DefaultRetention || left < idempotency.DefaultRetention-time.Hour {
 		e.Errorf("kept for %v, want %v", left, idempotency.DefaultRetention)
 	}

@@ -13,8 +13,8 @@ const (
 	Live = 10 * time.Second
 )
 
-// Board is where the workers of a fleet put their reports. Implementations are safe for concurrent use.
-type Board interface {
+// StatusStore is where the workers of a fleet put their reports. Implementations are safe for concurrent use.
+type StatusStore interface {
 	// Publish replaces the publisher's report. It costs one small write.
 	Publish(ctx context.Context, r Report) error
 

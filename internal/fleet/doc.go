@@ -1,9 +1,9 @@
 // Package fleet lets workers tell each other, and the tools beside them, how they are: which breakers are not closed, which pools are full,
 // which queues are worked.
 //
-// Guarantees that every [Board] gives, and that the suite in fleettest proves for each:
+// Guarantees that every [StatusStore] gives, and that the suite in fleettest proves for each:
 //
-//   - [Board.Reports] returns what live workers said last, and nothing that is older than [Live] by the board's own clock.
+//   - [StatusStore.Reports] returns what live workers said last, and nothing that is older than [Live] by the board's own clock.
 //   - Times in a report that was read are the board's: a worker whose clock is wrong is not wrong about how long something lasts.
 //   - A report is bounded ([MaxDestinations] and the like): what is cut is counted, and the worst is kept.
 //   - A report holds no payload, no job and no secret. Destinations stand in it under their normalised names, which have neither user nor path

@@ -96,7 +96,7 @@ func (b *Broker) Capabilities(string) queue.Capabilities {
 		Ordered:        true,
 		CountsAttempts: true,
 		SingleHost:     true,
-		Depth:          queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+		Depth:          queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 	}
 }
 

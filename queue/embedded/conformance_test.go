@@ -17,7 +17,7 @@ var pinned = queue.Capabilities{
 	Ordered:        true,
 	CountsAttempts: true,
 	SingleHost:     true,
-	Depth:          queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+	Depth:          queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 }
 
 func TestConformance(t *testing.T) {

@@ -170,11 +170,11 @@ func (r *foundRow) locate(tx *sqlitefile.Tx, now int64) error {
 	r.place.Due = time.UnixMilli(r.due)
 	switch {
 	case r.due > now && r.leased != 0:
-		r.place.State = queue.PlaceLeased
+		r.place.State = queue.PlaceStateLeased
 	case r.due > now:
-		r.place.State = queue.PlaceDelayed
+		r.place.State = queue.PlaceStateDelayed
 	default:
-		r.place.State = queue.PlaceReady
+		r.place.State = queue.PlaceStateReady
 		var ahead int64
 		if err := tx.QueryRow(sqlAhead, []any{r.queue, r.due, r.leased, r.id, mostAhead + 1}, &ahead); err != nil {
 			return err

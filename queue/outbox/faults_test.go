@@ -353,7 +353,7 @@ func TestManyRefusedLeaveRoom(t *testing.T) {
 		bad[i] = text("missing", "bad")
 	}
 	r.enqueue(bad...)
-	hot, err := schedule.Constant(time.Millisecond, schedule.None)
+	hot, err := schedule.Constant(time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ type RelayConfig struct {
 	// as stuck and not tried again until [Box.Retry]. Default 20. A broker that is away, blocked or closed costs no attempt.
 	MaxAttempts int
 	// Backoff gives the delay after a refusal. Default 1 s, doubled each time up to 5 min, which parks a job after about 1 hour.
-	Backoff schedule.Policy
+	Backoff schedule.Backoff
 	// Observer is told of every call of the broker. Optional.
 	Observer Observer
 	// Logger gets what an operator should read. Default slog.Default().
@@ -76,8 +76,8 @@ type Event struct {
 	Err error
 }
 
-var defaultBackoff = func() schedule.Policy {
-	p, err := schedule.Exponential(time.Second, 2, 5*time.Minute, schedule.Equal)
+var defaultBackoff = func() schedule.Backoff {
+	p, err := schedule.Exponential(time.Second, 2, 5*time.Minute, schedule.JitterEqual)
 	if err != nil {
 		panic(err) // constants
 	}

@@ -115,8 +115,8 @@ func (r *rig) enqueue(jobs ...Job) (ids []int64) {
 }
 
 // quickBackoff is one for tests that wait for further attempts.
-func quickBackoff() schedule.Policy {
-	p, err := schedule.Constant(20*time.Millisecond, schedule.None)
+func quickBackoff() schedule.Backoff {
+	p, err := schedule.Constant(20*time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		panic(err)
 	}

@@ -80,9 +80,9 @@ type depthPart struct {
 
 func depthParts(d *queue.Depth) []depthPart {
 	return []depthPart{
-		{queue.DepthReady, &d.Ready},
-		{queue.DepthDelayed, &d.Delayed},
-		{queue.DepthInFlight, &d.InFlight},
+		{queue.DepthFieldReady, &d.Ready},
+		{queue.DepthFieldDelayed, &d.Delayed},
+		{queue.DepthFieldInFlight, &d.InFlight},
 	}
 }
 

@@ -55,11 +55,11 @@ func (s *memStore) change() {
 func memCapabilities(fifo bool) queue.Capabilities {
 	c := queue.Capabilities{
 		Name: "memory", MaxDelay: time.Hour, MaxRetryDelay: 90 * time.Minute, MaxLease: 2 * time.Hour, MaxBody: 2 << 20, Ordered: true, CountsAttempts: true,
-		SingleHost: true, Depth: queue.DepthReady | queue.DepthInFlight,
+		SingleHost: true, Depth: queue.DepthFieldReady | queue.DepthFieldInFlight,
 	}
 	if fifo {
 		c.FIFO, c.Ordered, c.CountsAttempts, c.MaxDelay = true, false, false, 0
-		c.Depth |= queue.DepthDelayed
+		c.Depth |= queue.DepthFieldDelayed
 	}
 	return c
 }

@@ -144,7 +144,7 @@ func CapabilitiesOf(cfg Config, name string) queue.Capabilities {
 		MaxLease:       cfg.maxLease(),
 		MaxBody:        cfg.MaxBody,
 		CountsAttempts: true,
-		Depth:          queue.DepthReady,
+		Depth:          queue.DepthFieldReady,
 	}
 	if queue.IsDLQ(name) {
 		c.MaxBody = 0

@@ -14,7 +14,7 @@ var pinned = queue.Capabilities{
 	MaxLease:       29 * time.Minute,
 	MaxBody:        16 << 20,
 	CountsAttempts: true,
-	Depth:          queue.DepthReady,
+	Depth:          queue.DepthFieldReady,
 }
 
 func TestConformance(t *testing.T) {

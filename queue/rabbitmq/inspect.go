@@ -33,7 +33,7 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 	i := &inspection{b: b, queue: name}
 	i.settings(use)
 	if why, _ := b.blocking(); why != "" {
-		i.add(queue.Fault, "free memory or disk space on the broker: rabbitmq-diagnostics alarms", "%s", why)
+		i.add(queue.SeverityFault, "free memory or disk space on the broker: rabbitmq-diagnostics alarms", "%s", why)
 	}
 	for _, look := range []func(context.Context) error{i.main, i.deadLetters, i.shared, i.ladder, i.managed} {
 		if err := look(ctx); err != nil {
@@ -47,12 +47,12 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 func (i *inspection) settings(use queue.Use) {
 	b := i.b
 	if b.maxLease > 0 && use.LongestRun > b.maxLease {
-		i.add(queue.Fault, fmt.Sprintf("set consumer_timeout of the broker to more than %v and tell the driver, or shorten the timeout", use.LongestRun),
+		i.add(queue.SeverityFault, fmt.Sprintf("set consumer_timeout of the broker to more than %v and tell the driver, or shorten the timeout", use.LongestRun),
 			"a job may run for %v, but the broker's consumer_timeout is %v: past it the broker closes the channel and hands all its jobs out again",
 			use.LongestRun, b.cfg.ConsumerTimeout)
 	}
 	if use.MaxAttempts > 0 && use.MaxAttempts >= b.cfg.DeliveryLimit {
-		i.add(queue.Warning, "raise the delivery limit (under another prefix) well above the attempts, or lower the attempts",
+		i.add(queue.SeverityWarning, "raise the delivery limit (under another prefix) well above the attempts, or lower the attempts",
 			"jobs may have %d attempts, but the broker dead-letters a message itself after %d redeliveries", use.MaxAttempts, b.cfg.DeliveryLimit)
 	}
 }
@@ -63,13 +63,13 @@ func (i *inspection) main(ctx context.Context) error {
 	q, err := i.b.passive(ctx, t.queue(i.queue))
 	switch {
 	case errors.Is(err, queue.ErrQueueNotFound):
-		i.add(queue.Fault, "start a worker on it, or create it", "queue %q is missing in the broker", t.queue(i.queue))
+		i.add(queue.SeverityFault, "start a worker on it, or create it", "queue %q is missing in the broker", t.queue(i.queue))
 		return nil
 	case err != nil:
 		return err
 	}
 	if q.Messages > 0 && q.Consumers == 0 && !queue.IsDLQ(i.queue) {
-		i.add(queue.Note, "start a worker on it", "%d messages wait and nobody consumes", q.Messages)
+		i.add(queue.SeverityNote, "start a worker on it", "%d messages wait and nobody consumes", q.Messages)
 	}
 	args := t.keepArgs()
 	if !queue.IsDLQ(i.queue) {
@@ -87,7 +87,7 @@ func (i *inspection) same(ctx context.Context, full string, args amqp.Table) err
 	})
 	var differs *DifferentError
 	if errors.As(err, &differs) {
-		i.add(queue.Fault, "use another prefix, or move its messages elsewhere and delete it", "%v", differs)
+		i.add(queue.SeverityFault, "use another prefix, or move its messages elsewhere and delete it", "%v", differs)
 		return nil
 	}
 	return err
@@ -101,7 +101,7 @@ func (i *inspection) deadLetters(ctx context.Context) error {
 	full := i.b.topology.queue(queue.DLQ(i.queue))
 	_, err := i.b.passive(ctx, full)
 	if errors.Is(err, queue.ErrQueueNotFound) {
-		i.add(queue.Fault, "start a worker on the queue, or create it again: that makes the dead-letter queue too",
+		i.add(queue.SeverityFault, "start a worker on the queue, or create it again: that makes the dead-letter queue too",
 			"dead-letter queue %q is missing: what the broker gives up stays stuck in the queue", full)
 		return nil
 	}
@@ -119,7 +119,7 @@ func (i *inspection) shared(ctx context.Context) error {
 			return ch.ExchangeDeclarePassive(name, kind, true, false, false, false, nil)
 		})
 		if code(err) == amqp.NotFound {
-			i.add(queue.Fault, "restart a worker: it declares what is missing", "exchange %q is missing: delayed messages stay in their delays", name)
+			i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "exchange %q is missing: delayed messages stay in their delays", name)
 		} else if err != nil {
 			return err
 		}
@@ -127,11 +127,11 @@ func (i *inspection) shared(ctx context.Context) error {
 	q, err := i.b.passive(ctx, t.unroutable())
 	switch {
 	case errors.Is(err, queue.ErrQueueNotFound):
-		i.add(queue.Fault, "restart a worker: it declares what is missing", "queue %q is missing: delayed messages whose queue is gone would be lost", t.unroutable())
+		i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "queue %q is missing: delayed messages whose queue is gone would be lost", t.unroutable())
 	case err != nil:
 		return err
 	case q.Messages > 0:
-		i.add(queue.Warning, "look at their routing keys, make those queues again, and move the messages there",
+		i.add(queue.SeverityWarning, "look at their routing keys, make those queues again, and move the messages there",
 			"%d messages of any queue wait in %q: their queue was deleted while they were delayed", q.Messages, t.unroutable())
 	}
 	return nil
@@ -162,7 +162,7 @@ func (i *inspection) ladder(ctx context.Context) error {
 		}
 	}
 	if len(lacking) > 0 {
-		i.add(queue.Fault, "restart a worker: it declares what is missing", "%d delay queues are missing, %q first: retries with such delays fail",
+		i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "%d delay queues are missing, %q first: retries with such delays fail",
 			len(lacking), lacking[0])
 	}
 	return nil
@@ -183,12 +183,12 @@ func (i *inspection) managed(ctx context.Context) error {
 	for _, name := range names {
 		q, err := i.b.management.queue(ctx, i.b.topology.queue(name))
 		if err != nil {
-			i.add(queue.Warning, "check the management URL, its user and its permissions",
+			i.add(queue.SeverityWarning, "check the management URL, its user and its permissions",
 				"messages stuck in dead-lettering and policies of %q cannot be seen: %v", name, err)
 			return nil //nolint:nilerr // it is a finding
 		}
 		if q.Stuck > 0 {
-			i.add(queue.Fault, "make the dead-letter queue again: create the queue, or start a worker on it",
+			i.add(queue.SeverityFault, "make the dead-letter queue again: create the queue, or start a worker on it",
 				"%d messages are stuck on the way to the dead-letter queue", q.Stuck)
 		}
 		i.policy(name, q)
@@ -205,7 +205,7 @@ func (i *inspection) policy(name string, q managedQueue) {
 		}
 	}
 	if slices.Sort(bad); len(bad) > 0 {
-		i.add(queue.Fault, "take the queues with the driver's prefix out of the policy", "policy %q sets %s on %q, which can lose jobs",
+		i.add(queue.SeverityFault, "take the queues with the driver's prefix out of the policy", "policy %q sets %s on %q, which can lose jobs",
 			q.PolicyAs, strings.Join(bad, ", "), name)
 	}
 }

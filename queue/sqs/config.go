@@ -121,7 +121,7 @@ func CapabilitiesOf(_ Config, name string) queue.Capabilities {
 		Name:     "sqs",
 		MaxLease: maxVisibility,
 		MaxBody:  sizeLimit(defaultMaxSize, queue.IsDLQ(name)),
-		Depth:    queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+		Depth:    queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 	}
 	if isFIFO(name) {
 		c.FIFO = true

@@ -18,7 +18,7 @@ var (
 		MaxLease:       12 * time.Hour,
 		MaxBody:        1<<20 - 4096,
 		CountsAttempts: true,
-		Depth:          queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+		Depth:          queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 	}
 	pinnedFIFO = queue.Capabilities{
 		Name:          "sqs",
@@ -26,7 +26,7 @@ var (
 		MaxLease:      12 * time.Hour,
 		MaxBody:       1<<20 - 4096,
 		FIFO:          true,
-		Depth:         queue.DepthReady | queue.DepthDelayed | queue.DepthInFlight,
+		Depth:         queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 	}
 )
 

@@ -81,7 +81,7 @@ func TestSweepOfMaxReceiveCount(t *testing.T) {
 			if err != nil {
 				r.Fatal(err)
 			}
-			own := dlq.Entry{Job: "own", State: dlq.Dead, Queue: name, Kind: "k", Cause: dlq.CauseExhausted, Error: "boom", Message: queue.Message{Body: []byte("own")}}
+			own := dlq.Entry{Job: "own", State: dlq.StateDead, Queue: name, Kind: "k", Cause: dlq.CauseExhausted, Error: "boom", Message: queue.Message{Body: []byte("own")}}
 			if err := errors.Join(m.Put(r.Context(), []dlq.Entry{own})...); err != nil {
 				r.Fatal(err)
 			}

@@ -26,20 +26,20 @@ func TestInspect(t *testing.T) {
 	}{
 		"as made here":        {use: use},
 		"nothing known":       {},
-		"count below":         {set: map[string]string{"RedrivePolicy": redrive("3")}, use: use, want: queue.Fault, says: []string{"maxReceiveCount is 3", "25 attempts"}},
-		"count as text":       {set: map[string]string{"RedrivePolicy": redrive(`"25"`)}, use: use, want: queue.Fault, says: []string{"25"}},
-		"count without room":  {set: map[string]string{"RedrivePolicy": redrive("30")}, use: use, want: queue.Warning, says: []string{"is 30", "at least 125"}},
-		"no policy":           {set: map[string]string{"RedrivePolicy": ""}, use: use, want: queue.Warning, says: []string{"no redrive policy"}},
-		"dead letters vanish": {dlq: map[string]string{"MessageRetentionPeriod": "604800"}, use: use, want: queue.Warning, says: []string{"7 days", "jobs-dlq"}},
-		"other dead letters":  {set: map[string]string{"RedrivePolicy": strings.ReplaceAll(redrive("1000"), "jobs-dlq", "other")}, use: use, want: queue.Note, says: []string{":other"}},
-		"half in flight":      {set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "60000"}, use: use, want: queue.Warning, says: []string{"60000 of 120000"}},
+		"count below":         {set: map[string]string{"RedrivePolicy": redrive("3")}, use: use, want: queue.SeverityFault, says: []string{"maxReceiveCount is 3", "25 attempts"}},
+		"count as text":       {set: map[string]string{"RedrivePolicy": redrive(`"25"`)}, use: use, want: queue.SeverityFault, says: []string{"25"}},
+		"count without room":  {set: map[string]string{"RedrivePolicy": redrive("30")}, use: use, want: queue.SeverityWarning, says: []string{"is 30", "at least 125"}},
+		"no policy":           {set: map[string]string{"RedrivePolicy": ""}, use: use, want: queue.SeverityWarning, says: []string{"no redrive policy"}},
+		"dead letters vanish": {dlq: map[string]string{"MessageRetentionPeriod": "604800"}, use: use, want: queue.SeverityWarning, says: []string{"7 days", "jobs-dlq"}},
+		"other dead letters":  {set: map[string]string{"RedrivePolicy": strings.ReplaceAll(redrive("1000"), "jobs-dlq", "other")}, use: use, want: queue.SeverityNote, says: []string{":other"}},
+		"half in flight":      {set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "60000"}, use: use, want: queue.SeverityWarning, says: []string{"60000 of 120000"}},
 		"nearly all in flight": {
-			set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "119000"}, use: use, want: queue.Fault, says: []string{"119000"},
+			set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "119000"}, use: use, want: queue.SeverityFault, says: []string{"119000"},
 		},
-		"default delay":  {set: map[string]string{"DelaySeconds": "60"}, use: use, want: queue.Warning, says: []string{"1m0s"}},
-		"small messages": {set: map[string]string{"MaximumMessageSize": "262144"}, use: use, want: queue.Note, says: []string{"262144", "1048576"}},
-		"short memory":   {set: map[string]string{"MessageRetentionPeriod": "3600"}, use: use, want: queue.Fault, says: []string{"1h0m0s", "24h0m0s"}},
-		"long runs":      {use: queue.Use{LongestRun: 13 * time.Hour}, want: queue.Fault, says: []string{"13h0m0s", "12h0m0s"}},
+		"default delay":  {set: map[string]string{"DelaySeconds": "60"}, use: use, want: queue.SeverityWarning, says: []string{"1m0s"}},
+		"small messages": {set: map[string]string{"MaximumMessageSize": "262144"}, use: use, want: queue.SeverityNote, says: []string{"262144", "1048576"}},
+		"short memory":   {set: map[string]string{"MessageRetentionPeriod": "3600"}, use: use, want: queue.SeverityFault, says: []string{"1h0m0s", "24h0m0s"}},
+		"long runs":      {use: queue.Use{LongestRun: 13 * time.Hour}, want: queue.SeverityFault, says: []string{"13h0m0s", "12h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, sqs.Config{}, func(r *rig) {

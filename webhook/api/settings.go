@@ -35,9 +35,9 @@ func settings(e *webhook.Endpoint) map[string]reader {
 }
 
 // parseSchedule takes default for what no schedule means: that of all deliveries, which is not the curve of that name.
-func parseSchedule(text string) (schedule.Policy, error) {
+func parseSchedule(text string) (schedule.Backoff, error) {
 	if strings.TrimSpace(text) == "default" {
-		return schedule.Policy{}, nil
+		return schedule.Backoff{}, nil
 	}
 	return schedule.Parse(text)
 }

@@ -39,7 +39,7 @@ type StatusSources struct {
 	// Lines, Letters and Board may be nil: what they would tell is absent then.
 	Lines   webhook.Lines
 	Letters dlq.Store
-	Board   fleet.Board
+	Board   fleet.StatusStore
 }
 
 // Status asks for one endpoint: the health, the board, the newest call, and three counts.
@@ -80,7 +80,7 @@ func (s StatusSources) count(ctx context.Context, e endpoints.Entry, to *Traffic
 	if s.Letters == nil {
 		return nil
 	}
-	for state, to := range map[dlq.State]**int{dlq.Held: &to.Held, dlq.Dead: &to.Dead} {
+	for state, to := range map[dlq.State]**int{dlq.StateHeld: &to.Held, dlq.StateDead: &to.Dead} {
 		n, err := s.Letters.Count(ctx, dlq.Filter{Kind: webhook.KindDeliver, Destination: e.ID, States: []dlq.State{state}})
 		if err != nil {
 			return fmt.Errorf("count %s deliveries of endpoint %q: %w", state, e.ID, err)

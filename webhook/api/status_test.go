@@ -44,7 +44,7 @@ func TestHealthTellsAll(t *testing.T) {
 		{Name: "shop", State: "open", Reason: "breaker_open", Since: now, Next: now.Add(time.Minute), Waiting: 2},
 	}}))
 	must(t, r.journal.Log(ctx, []journal.Attempt{{Tenant: "default", Endpoint: "shop", Event: "a", Job: "shop:a", Number: 1, At: now, Status: 503, Phase: "answered"}}))
-	for i, state := range []dlq.State{dlq.Dead, dlq.Held, dlq.Held} {
+	for i, state := range []dlq.State{dlq.StateDead, dlq.StateHeld, dlq.StateHeld} {
 		for _, err := range letters.Put(ctx, []dlq.Entry{{
 			Job: fmt.Sprint("shop:", i), Queue: "default", Kind: webhook.KindDeliver, Destination: "shop", State: state, Cause: dlq.CauseExhausted, Error: "no",
 			Message: queue.Message{Body: []byte("{}")},

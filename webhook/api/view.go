@@ -137,7 +137,7 @@ func duration(d time.Duration) string {
 	return schedule.FormatDuration(d)
 }
 
-func policy(p schedule.Policy) string {
+func policy(p schedule.Backoff) string {
 	if p.IsZero() {
 		return ""
 	}

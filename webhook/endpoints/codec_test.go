@@ -17,11 +17,11 @@ import (
 // diff compares whole endpoints: policies, secrets and times have methods that tell whether they are the same.
 func diff(want, got any) string { return cmp.Diff(want, got) }
 
-func policy(t *rapid.T) schedule.Policy {
+func policy(t *rapid.T) schedule.Backoff {
 	delay := func(name string) time.Duration {
 		return time.Duration(rapid.Int64Range(1, int64(48*time.Hour)).Draw(t, name))
 	}
-	jitter := schedule.Full
+	jitter := schedule.JitterFull
 	if rapid.Bool().Draw(t, "factor jitter") {
 		low := rapid.Float64Range(0.1, 1).Draw(t, "low")
 		j, err := schedule.Factor(low, low+rapid.Float64Range(0, 1).Draw(t, "width"))
@@ -30,11 +30,11 @@ func policy(t *rapid.T) schedule.Policy {
 		}
 		jitter = j
 	}
-	var p schedule.Policy
+	var p schedule.Backoff
 	var err error
 	switch rapid.IntRange(0, 4).Draw(t, "shape") {
 	case 0:
-		return schedule.Policy{}
+		return schedule.Backoff{}
 	case 1:
 		return schedule.Webhook
 	case 2:

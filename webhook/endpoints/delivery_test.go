@@ -28,7 +28,7 @@ type plant struct {
 	keys     *endpoints.Keyring
 	registry *endpoints.Registry
 	mirror   *endpoints.Mirror
-	keeper   *endpoints.Keeper
+	keeper   *endpoints.AutoDisabler
 	client   *worker.Client
 	settled  chan worker.Settled
 	changed  chan webhook.Endpoint // as the worker's destinations follow
@@ -39,11 +39,11 @@ type plant struct {
 
 func newPlant(t *testing.T) *plant {
 	t.Helper()
-	return newPlantOn(t, open(t), quick, func(*endpoints.KeeperConfig) {})
+	return newPlantOn(t, open(t), quick, func(*endpoints.AutoDisablerConfig) {})
 }
 
 // newPlantOn has its registry in store, and a mirror that looks for changes that often. change may alter the keeper.
-func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change func(*endpoints.KeeperConfig)) *plant {
+func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change func(*endpoints.AutoDisablerConfig)) *plant {
 	t.Helper()
 	ctx := context.Background()
 	p := &plant{t: t, settled: make(chan worker.Settled, 1000), changed: make(chan webhook.Endpoint, 100), notices: make(chan endpoints.Disabled, 100)}
@@ -81,9 +81,9 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 	}})
 	check(t, err)
 	quiet := slog.New(slog.DiscardHandler)
-	cfg := endpoints.KeeperConfig{Registry: p.registry, Endpoints: p.mirror, Client: p.client, Interval: quick, Logger: quiet}
+	cfg := endpoints.AutoDisablerConfig{Registry: p.registry, Endpoints: p.mirror, Client: p.client, Interval: quick, Logger: quiet}
 	change(&cfg)
-	p.keeper, err = endpoints.NewKeeper(cfg)
+	p.keeper, err = endpoints.NewAutoDisabler(cfg)
 	check(t, err)
 	kinds := worker.NewRegistry()
 	worker.Handle(kinds, worker.Kind[endpoints.Disabled]{Name: endpoints.KindDisabled}, func(_ context.Context, d endpoints.Disabled) error {
@@ -180,12 +180,12 @@ func TestStatesOfADelivery(t *testing.T) {
 	t.Parallel()
 	p := newPlant(t)
 	ctx := t.Context()
-	p.deliver("evt_1", ended(worker.Ack))
+	p.deliver("evt_1", ended(worker.SettlementAck))
 
 	must(t)(p.registry.Pause(ctx, "shop", "moving"))
 	p.seen(webhook.StatePaused, "moving")
 	for i := range 5 {
-		p.deliver(fmt.Sprintf("evt_2_%d", i), ended(worker.Hold))
+		p.deliver(fmt.Sprintf("evt_2_%d", i), ended(worker.SettlementHold))
 	}
 	if n := p.calls.Load(); n != 1 {
 		t.Errorf("%d calls while it was paused", n-1)
@@ -193,24 +193,24 @@ func TestStatesOfADelivery(t *testing.T) {
 	must(t)(p.registry.Enable(ctx, "shop"))
 	p.seen(webhook.StateActive, "")
 	for range 5 {
-		if s := p.await(ended(worker.Ack)); s.Job.Attempt != 1 {
+		if s := p.await(ended(worker.SettlementAck)); s.Job.Attempt != 1 {
 			t.Errorf("attempt %d", s.Job.Attempt)
 		}
 	}
 
 	p.status.Store(http.StatusGone)
-	if s := p.deliver("evt_3", ended(worker.DeadLetter)); s.Cause != dlq.CauseEndpointGone {
+	if s := p.deliver("evt_3", ended(worker.SettlementDeadLetter)); s.Cause != dlq.CauseEndpointGone {
 		t.Errorf("dead of %s", s.Cause)
 	}
 	p.seen(webhook.StateDisabled, webhook.ReasonGone) // the keeper told everybody
 	p.status.Store(http.StatusOK)
 	before := p.calls.Load()
-	if s := p.deliver("evt_4", ended(worker.DeadLetter)); s.Cause != dlq.CauseEndpointGone || p.calls.Load() != before {
+	if s := p.deliver("evt_4", ended(worker.SettlementDeadLetter)); s.Cause != dlq.CauseEndpointGone || p.calls.Load() != before {
 		t.Errorf("dead of %s after %d more calls", s.Cause, p.calls.Load()-before)
 	}
 	must(t)(p.registry.Enable(ctx, "shop"))
 	p.seen(webhook.StateActive, "")
-	p.deliver("evt_5", ended(worker.Ack))
+	p.deliver("evt_5", ended(worker.SettlementAck))
 	if n := p.calls.Load(); n != before+1 {
 		t.Errorf("%d calls", n)
 	}

@@ -17,7 +17,7 @@ const reportBatch = 500
 const stale = time.Minute
 
 // report hands the store what was seen, and returns what all processes saw of those endpoints. What it does not take is kept.
-func (k *Keeper) report(ctx context.Context, now time.Time) []Health {
+func (k *AutoDisabler) report(ctx context.Context, now time.Time) []Health {
 	deltas := k.tally.take(now, k.cfg.Window)
 	var all []Health
 	for len(deltas) > 0 {
@@ -33,7 +33,7 @@ func (k *Keeper) report(ctx context.Context, now time.Time) []Health {
 }
 
 // fresh returns list unless reports were missed for a while.
-func (k *Keeper) fresh(list []Health, now time.Time, complete bool) []Health {
+func (k *AutoDisabler) fresh(list []Health, now time.Time, complete bool) []Health {
 	missed := now.Sub(k.reported) > max(stale, 3*k.cfg.Interval)
 	if complete {
 		k.reported = now
@@ -45,7 +45,7 @@ func (k *Keeper) fresh(list []Health, now time.Time, complete bool) []Health {
 }
 
 // judge disables an endpoint whose health says so.
-func (k *Keeper) judge(ctx context.Context, h Health, now time.Time) {
+func (k *AutoDisabler) judge(ctx context.Context, h Health, now time.Time) {
 	if k.doubt.raised || now.Sub(k.began) < k.cfg.Window || h.Failures < int64(k.cfg.Failures) {
 		return
 	}
@@ -69,7 +69,7 @@ func (k *Keeper) judge(ctx context.Context, h Health, now time.Time) {
 }
 
 // due is the rule.
-func (k *Keeper) due(e webhook.Endpoint, h Health, now time.Time) bool {
+func (k *AutoDisabler) due(e webhook.Endpoint, h Health, now time.Time) bool {
 	s := e.Schedule
 	if s.IsZero() {
 		s = k.cfg.Schedule
@@ -81,10 +81,10 @@ func (k *Keeper) due(e webhook.Endpoint, h Health, now time.Time) bool {
 const leastFailing = time.Hour
 
 // floor is the shortest time after which an endpoint is disabled. It leaves the fleet guard the time to see that all fail.
-func (k *Keeper) floor() time.Duration { return max(leastFailing, 2*k.cfg.Window) }
+func (k *AutoDisabler) floor() time.Duration { return max(leastFailing, 2*k.cfg.Window) }
 
 // length is how long a delivery goes on, jitter left out: 5 h 51 min for the usual 8 attempts.
-func length(s schedule.Policy, attempts int) time.Duration {
+func length(s schedule.Backoff, attempts int) time.Duration {
 	var total time.Duration
 	for n := 1; n < attempts; n++ {
 		total += s.Nominal(n)
@@ -93,7 +93,7 @@ func length(s schedule.Policy, attempts int) time.Duration {
 }
 
 // closeGone disables endpoints that answered 410.
-func (k *Keeper) closeGone(ctx context.Context, now time.Time) {
+func (k *AutoDisabler) closeGone(ctx context.Context, now time.Time) {
 	k.mu.Lock()
 	list := make([]*webhook.Attempt, 0, len(k.gone))
 	for _, a := range k.gone {
@@ -115,7 +115,7 @@ func (k *Keeper) closeGone(ctx context.Context, now time.Time) {
 }
 
 // closeOne disables one, unless it has another URL by now, or somebody has enabled it since.
-func (k *Keeper) closeOne(ctx context.Context, a webhook.Attempt) error {
+func (k *AutoDisabler) closeOne(ctx context.Context, a webhook.Attempt) error {
 	entry, changed, err := k.disable(ctx, a.Endpoint, webhook.ReasonGone, func(e webhook.Endpoint) bool {
 		return a.WentTo(e) && !a.At.Before(e.Since)
 	})
@@ -127,7 +127,7 @@ func (k *Keeper) closeOne(ctx context.Context, a webhook.Attempt) error {
 }
 
 // disable disables an endpoint if it is due. Where the store does not say whether it did, ask finds out.
-func (k *Keeper) disable(ctx context.Context, id, reason string, due func(webhook.Endpoint) bool) (Entry, bool, error) {
+func (k *AutoDisabler) disable(ctx context.Context, id, reason string, due func(webhook.Endpoint) bool) (Entry, bool, error) {
 	entry, changed, err := k.cfg.Registry.disable(ctx, id, reason, due)
 	switch {
 	case changed:
@@ -140,7 +140,7 @@ func (k *Keeper) disable(ctx context.Context, id, reason string, due func(webhoo
 
 // ask tells the world of endpoints that this process did disable, although the answer was lost. A write that is under way comes to its end within
 // a minute.
-func (k *Keeper) ask(ctx context.Context, now time.Time) {
+func (k *AutoDisabler) ask(ctx context.Context, now time.Time) {
 	for id, since := range k.unsure {
 		e, err := k.cfg.Registry.Get(ctx, id)
 		if errors.Is(err, ErrUnavailable) {
@@ -155,7 +155,7 @@ func (k *Keeper) ask(ctx context.Context, now time.Time) {
 }
 
 // disabled tells the world, if it was this process that did it.
-func (k *Keeper) disabled(entry Entry, changed bool, more ...any) {
+func (k *AutoDisabler) disabled(entry Entry, changed bool, more ...any) {
 	if !changed {
 		return
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// KeeperConfig configures a [Keeper].
-type KeeperConfig struct {
+// AutoDisablerConfig configures a [AutoDisabler].
+type AutoDisablerConfig struct {
 	// Registry whose endpoints are disabled. Required.
 	Registry *Registry
 	// Endpoints finds them without asking the store, usually a [Mirror]. Required.
@@ -25,7 +25,7 @@ type KeeperConfig struct {
 	// Queue of the notices. Empty means the client's.
 	Queue string
 	// Schedule is that of endpoints without their own. Zero means [schedule.Webhook].
-	Schedule schedule.Policy
+	Schedule schedule.Backoff
 	// Attempts is how many a delivery has. Zero means 8.
 	Attempts int
 	// Failures is how many calls must have failed. Zero means 8.
@@ -45,7 +45,7 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-func (c KeeperConfig) withDefaults() KeeperConfig {
+func (c AutoDisablerConfig) withDefaults() AutoDisablerConfig {
 	if c.Schedule.IsZero() {
 		c.Schedule = schedule.Webhook
 	}
@@ -71,7 +71,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-func (c KeeperConfig) validate() error {
+func (c AutoDisablerConfig) validate() error {
 	var errs []error
 	if c.Registry == nil || c.Endpoints == nil {
 		errs = append(errs, errors.New("registry and endpoints are required"))
@@ -87,7 +87,7 @@ func (c KeeperConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// Keeper disables endpoints that do not answer any more. It is told of every call, adds what all processes saw in the store, and disables
+// AutoDisabler disables endpoints that do not answer any more. It is told of every call, adds what all processes saw in the store, and disables
 //
 //   - one that answered 410, at once, with [webhook.ReasonGone];
 //   - one that had at least 8 failed calls and no success for the length of its schedule, but not less than an hour, whichever jobs they were for,
@@ -96,9 +96,9 @@ func (c KeeperConfig) validate() error {
 //     nothing about the endpoint: our own stop, or an address that is never called. Failures of one event alone disable nobody.
 //
 // Of all processes one disables it, logs that, and enqueues one job of the kind [KindDisabled]. While more than half of the fleet fails at once
-// it suspects us, and disables nobody for failures: see [Keeper.Frozen]. It is safe for concurrent use.
-type Keeper struct {
-	cfg   KeeperConfig
+// it suspects us, and disables nobody for failures: see [AutoDisabler.Frozen]. It is safe for concurrent use.
+type AutoDisabler struct {
+	cfg   AutoDisablerConfig
 	tally *tally
 
 	mu   sync.Mutex
@@ -107,7 +107,7 @@ type Keeper struct {
 	frozen atomic.Bool
 
 	// The rest belongs to Run.
-	unsure   map[string]time.Time // endpoints that it may have disabled, and with which time: see [Keeper.ask]
+	unsure   map[string]time.Time // endpoints that it may have disabled, and with which time: see [AutoDisabler.ask]
 	began    time.Time            // when the first step was
 	reported time.Time            // when the last report was taken
 	doubt    suspicion
@@ -117,13 +117,13 @@ type Keeper struct {
 	warned   time.Time
 }
 
-// NewKeeper returns a keeper. Give its Observe to the sender.
-func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
+// NewAutoDisabler returns a keeper. Give its Observe to the sender.
+func NewAutoDisabler(cfg AutoDisablerConfig) (*AutoDisabler, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("webhook endpoints: keeper: %w", err)
 	}
-	return &Keeper{
+	return &AutoDisabler{
 		cfg: cfg, tally: newTally(), gone: make(map[string]*webhook.Attempt),
 		doubt:   suspicion{least: cfg.Fleet, calm: cfg.Window},
 		unsure:  make(map[string]time.Time),
@@ -132,7 +132,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 }
 
 // Observe is told of a call, as [webhook.Config].Observe is. It never waits for the store.
-func (k *Keeper) Observe(a webhook.Attempt) {
+func (k *AutoDisabler) Observe(a webhook.Attempt) {
 	if a.Neutral() {
 		return
 	}
@@ -147,10 +147,10 @@ func (k *Keeper) Observe(a webhook.Attempt) {
 const statusGone = 410
 
 // Frozen reports whether nobody is disabled for failures, because most of the fleet fails and the cause may be ours.
-func (k *Keeper) Frozen() bool { return k.frozen.Load() }
+func (k *AutoDisabler) Frozen() bool { return k.frozen.Load() }
 
 // Run works until ctx ends, and then reports what is left. While the store is away it keeps what it saw, at most one record for each endpoint.
-func (k *Keeper) Run(ctx context.Context) error {
+func (k *AutoDisabler) Run(ctx context.Context) error {
 	tick := time.NewTicker(k.cfg.Interval)
 	defer tick.Stop()
 	for {
@@ -169,14 +169,14 @@ func (k *Keeper) Run(ctx context.Context) error {
 // stepTime bounds one step, so that a store which does not answer holds nobody up.
 const stepTime = 10 * time.Second
 
-func (k *Keeper) bounded(ctx context.Context) {
+func (k *AutoDisabler) bounded(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, stepTime)
 	defer cancel()
 	k.step(ctx, time.Now())
 }
 
 // step is everything that is due now.
-func (k *Keeper) step(ctx context.Context, now time.Time) {
+func (k *AutoDisabler) step(ctx context.Context, now time.Time) {
 	if k.began.IsZero() {
 		k.began, k.reported = now, now
 	}
@@ -191,7 +191,7 @@ func (k *Keeper) step(ctx context.Context, now time.Time) {
 }
 
 // warns reports whether to log what may repeat at each step: once a minute.
-func (k *Keeper) warns(now time.Time) bool {
+func (k *AutoDisabler) warns(now time.Time) bool {
 	if !k.warned.IsZero() && now.Sub(k.warned) < time.Minute {
 		return false
 	}
@@ -200,7 +200,7 @@ func (k *Keeper) warns(now time.Time) bool {
 }
 
 // suspect looks at the fleet as a whole.
-func (k *Keeper) suspect(now time.Time) {
+func (k *AutoDisabler) suspect(now time.Time) {
 	called, failing := k.tally.lately(now, k.cfg.Window)
 	if !k.doubt.step(now, called, failing) {
 		return

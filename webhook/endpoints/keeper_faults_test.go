@@ -53,7 +53,7 @@ func newRemote(t *testing.T) *remote {
 	check(t, err)
 	t.Cleanup(pool.Close)
 	r.store = &tallied{faulty: faulty{Store: postgres.New(pool, r.schema)}, begun: make(chan struct{})}
-	r.plant = newPlantOn(t, r.store, quick, func(cfg *endpoints.KeeperConfig) {
+	r.plant = newPlantOn(t, r.store, quick, func(cfg *endpoints.AutoDisablerConfig) {
 		cfg.Window = time.Nanosecond
 		cfg.OnDisabled = func(webhook.Endpoint) { r.disabled.Add(1) }
 	})
@@ -91,7 +91,7 @@ func (r *remote) failing() {
 func (r *remote) delivers() {
 	r.t.Helper()
 	for i := range 3 {
-		r.deliver(fmt.Sprintf("evt_%d_%d", r.calls.Load(), i), ended(worker.Ack))
+		r.deliver(fmt.Sprintf("evt_%d_%d", r.calls.Load(), i), ended(worker.SettlementAck))
 	}
 }
 

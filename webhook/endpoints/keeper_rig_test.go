@@ -158,16 +158,16 @@ const beat = time.Minute
 
 // process is one worker process, as far as endpoints are concerned.
 type process struct {
-	*endpoints.Keeper
+	*endpoints.AutoDisabler
 	mirror *endpoints.Mirror
 	stop   func()
 }
 
 // start runs a mirror and a keeper.
-func (o *office) start(change func(*endpoints.KeeperConfig)) process {
+func (o *office) start(change func(*endpoints.AutoDisablerConfig)) process {
 	o.t.Helper()
 	logger := slog.New(slog.NewTextHandler(o.log, nil))
-	cfg := endpoints.KeeperConfig{Registry: o.registry, Client: o.client, Interval: beat, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
+	cfg := endpoints.AutoDisablerConfig{Registry: o.registry, Client: o.client, Interval: beat, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.disabled = append(o.disabled, e)
@@ -180,7 +180,7 @@ func (o *office) start(change func(*endpoints.KeeperConfig)) process {
 		o.t.Fatal(err)
 	}
 	cfg.Endpoints = mirror
-	keeper, err := endpoints.NewKeeper(cfg)
+	keeper, err := endpoints.NewAutoDisabler(cfg)
 	if err != nil {
 		o.t.Fatal(err)
 	}

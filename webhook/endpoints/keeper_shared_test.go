@@ -39,7 +39,7 @@ func TestProcessesDisableOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer own.Close()
-				p := o.start(func(cfg *endpoints.KeeperConfig) {
+				p := o.start(func(cfg *endpoints.AutoDisablerConfig) {
 					cfg.Registry = registry(t, &faulty{Store: postgres.New(own, schema), before: meet}, o.keys)
 					cfg.Sweep = 24 * time.Hour // which enqueues copies
 				})

@@ -121,7 +121,7 @@ func TestEveryFailureCounts(t *testing.T) {
 
 // TestOwnSchedule: an endpoint with a schedule of its own has as long as that.
 func TestOwnSchedule(t *testing.T) {
-	own, err := schedule.Constant(4*time.Hour, schedule.None)
+	own, err := schedule.Constant(4*time.Hour, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,13 +338,13 @@ func TestKeeperConfigRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, cfg := range map[string]endpoints.KeeperConfig{
+	for name, cfg := range map[string]endpoints.AutoDisablerConfig{
 		"no registry":       {Endpoints: m},
 		"no endpoints":      {Registry: r},
 		"negative interval": {Registry: r, Endpoints: m, Interval: -1},
 		"negative failures": {Registry: r, Endpoints: m, Failures: -1},
 	} {
-		if _, err := endpoints.NewKeeper(cfg); err == nil {
+		if _, err := endpoints.NewAutoDisabler(cfg); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // KindDisabled is the kind of jobs that tell a program that an endpoint was disabled, so that its owner hears of it. The payload is [Disabled].
-// Register a handler for it, or leave [KeeperConfig].Client nil.
+// Register a handler for it, or leave [AutoDisablerConfig].Client nil.
 const KindDisabled = "webhook.endpoint_disabled"
 
 // Disabled is the payload of [KindDisabled], as JSON. It holds only what any process would say, so that a job which is enqueued twice is one.

@@ -93,17 +93,17 @@ func (s *refusing) Changes(ctx context.Context, since int64, limit int) ([]endpo
 // What is enqueued right after an endpoint was enabled is delivered, although the worker still takes the endpoint for gone.
 func TestEnabledAMomentAgo(t *testing.T) {
 	t.Parallel()
-	p := newPlantOn(t, open(t), time.Hour, func(*endpoints.KeeperConfig) {})
+	p := newPlantOn(t, open(t), time.Hour, func(*endpoints.AutoDisablerConfig) {})
 	p.status.Store(http.StatusGone)
-	p.deliver("evt_1", ended(worker.DeadLetter))
+	p.deliver("evt_1", ended(worker.SettlementDeadLetter))
 	p.disabled() // by the keeper
 	must(t)(p.registry.Enable(t.Context(), "shop"))
 	p.status.Store(http.StatusOK)
 	p.deliver("evt_2", func(s worker.Settled) bool {
-		if s.Settlement == worker.DeadLetter {
+		if s.Settlement == worker.SettlementDeadLetter {
 			t.Fatalf("dead of %s: %v", s.Cause, s.Err)
 		}
-		return s.Settlement == worker.Ack
+		return s.Settlement == worker.SettlementAck
 	})
 }
 

@@ -20,7 +20,7 @@ func (r *Registry) Pause(ctx context.Context, id, reason string) (Entry, error) 
 }
 
 // Disable disables an endpoint for a reason. One that is disabled already keeps its reason and time; changed says whether this call did it. The
-// reasons that a [Keeper] gives are refused: an operator's "gone" would make dead letters of what waits for the endpoint.
+// reasons that a [AutoDisabler] gives are refused: an operator's "gone" would make dead letters of what waits for the endpoint.
 func (r *Registry) Disable(ctx context.Context, id, reason string) (e Entry, changed bool, err error) {
 	if reason == "" {
 		return Entry{}, false, fmt.Errorf("disable endpoint %q: say for which reason", id)

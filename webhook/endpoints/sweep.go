@@ -18,7 +18,7 @@ const (
 )
 
 // plan remembers to enqueue the notice of an endpoint.
-func (k *Keeper) plan(e webhook.Endpoint) {
+func (k *AutoDisabler) plan(e webhook.Endpoint) {
 	if k.cfg.Client == nil {
 		return
 	}
@@ -29,7 +29,7 @@ func (k *Keeper) plan(e webhook.Endpoint) {
 }
 
 // notify enqueues what is planned. What the broker does not take stays planned.
-func (k *Keeper) notify(ctx context.Context, now time.Time) {
+func (k *AutoDisabler) notify(ctx context.Context, now time.Time) {
 	if len(k.notices) == 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (k *Keeper) notify(ctx context.Context, now time.Time) {
 
 // sweep plans the notices of endpoints that were disabled lately and that this process has not told of: whoever disabled them may have died first.
 // Each process enqueues them once, under one id, and one of those jobs runs.
-func (k *Keeper) sweep(ctx context.Context, now time.Time) {
+func (k *AutoDisabler) sweep(ctx context.Context, now time.Time) {
 	if k.cfg.Client == nil || now.Sub(k.swept) < k.cfg.Sweep {
 		return
 	}

@@ -158,7 +158,7 @@ func TestOrderSurvivesCrashes(t *testing.T) {
 
 func (w *world) check(t *rapid.T, dead map[string]bool) {
 	letters := map[string]bool{}
-	for _, e := range w.letters(dlq.Dead) {
+	for _, e := range w.letters(dlq.StateDead) {
 		letters[e.Job] = true
 	}
 	for _, e := range w.endpoints {

@@ -81,7 +81,7 @@ func TestPublishTwiceDeliversOnce(t *testing.T) {
 	}
 	r.once([]string{"all"}, "evt_1", made)
 	for _, id := range []string{"paused", "failing"} { // both events are held, once each, until somebody enables it
-		held, err := r.dead.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.Held}, Destination: id})
+		held, err := r.dead.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateHeld}, Destination: id})
 		if err != nil || held != 2 {
 			t.Errorf("%s: %d held, want 2; error %v", id, held, err)
 		}

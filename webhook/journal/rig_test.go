@@ -142,7 +142,7 @@ func (r *rig) close() {
 // add adds an endpoint that leads to the receiver.
 func (r *rig) add(id string, change func(*webhook.Endpoint)) webhook.Endpoint {
 	r.t.Helper()
-	soon, err := schedule.Constant(time.Millisecond, schedule.None)
+	soon, err := schedule.Constant(time.Millisecond, schedule.JitterNone)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -59,12 +59,12 @@ func TestIDGoesToAnotherTenant(t *testing.T) {
 				if got := firsts(r.seen.took("hooks")); !slices.Equal(got, []string{"evt_waiting", "evt_dead"}) {
 					t.Errorf("it took %v, want its own events only", got)
 				}
-				for _, letter := range r.letters(dlq.Dead) {
+				for _, letter := range r.letters(dlq.StateDead) {
 					if letter.Cause != dlq.CauseEndpointGone {
 						t.Errorf("%s is a dead letter for %s", letter.ID, letter.Cause)
 					}
 				}
-				if n := len(r.letters(dlq.Dead)); n != 3 {
+				if n := len(r.letters(dlq.StateDead)); n != 3 {
 					t.Errorf("%d dead letters, want all three events of the first tenant", n)
 				}
 			})

@@ -22,7 +22,7 @@ import (
 
 // Config tunes a bench. The zero value is one worker with claims on the queue "default".
 type Config struct {
-	// Worker is the worker's configuration. The bench provides Broker, Registry, Store and DeadLetters: leave them out. The default
+	// Worker is the worker's configuration. The bench provides Broker, Registry, Store and PartDeadLetters: leave them out. The default
 	// Logger writes warnings to the test's log.
 	Worker worker.Config
 	// Unkeyed leaves the idempotency store out.
@@ -30,7 +30,7 @@ type Config struct {
 	// Claims takes the place of the store of claims in memory; nil means that one. The test opens it inside the bubble and closes it after the
 	// bench, and its clock has to be the bubble's.
 	Claims idempotency.Store
-	// DeadLetters takes the place of the store of dead letters in memory, under the same terms.
+	// PartDeadLetters takes the place of the store of dead letters in memory, under the same terms.
 	DeadLetters dlq.Store
 	// Patience is how much virtual time [Bench.Work] and [Bench.Drain] let pass before they fail the test. Zero means 24 h.
 	Patience time.Duration
@@ -147,7 +147,7 @@ func (b *Bench) Broker() queue.Broker { return &wire{Broker: b.broker, bench: b,
 // Claims returns the store of claims, below all faults. It is there also on an Unkeyed bench, where nobody uses it.
 func (b *Bench) Claims() idempotency.Store { return b.claims }
 
-// DeadLetters returns the store of dead letters, below all faults.
+// PartDeadLetters returns the store of dead letters, below all faults.
 func (b *Bench) DeadLetters() dlq.Store { return b.dead }
 
 // Worker returns the worker that was started last, to look at or to steer.

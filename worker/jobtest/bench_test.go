@@ -134,7 +134,7 @@ func TestKillLeavesEverythingToTheLease(t *testing.T) {
 			t.Fatalf("the dead worker settled: %s", bench.Where(id))
 		}
 		s := bench.Work()
-		if s.Outcome != worker.Succeeded || s.Job.Attempt != 2 {
+		if s.Outcome != worker.OutcomeSucceeded || s.Job.Attempt != 2 {
 			t.Errorf("after the crash: %s in attempt %d", s.Outcome, s.Job.Attempt)
 		}
 		if waited := time.Since(start); waited < 20*time.Second || waited > 31*time.Second {
@@ -162,7 +162,7 @@ func TestExpireLeaseAndDuplicate(t *testing.T) {
 				t.Errorf("the handler ran %d times: %s", n, bench.Where(id))
 			}
 			all := bench.Settlements(id)
-			if last := all[len(all)-1]; len(all) < 2 || last.Outcome != worker.Duplicate {
+			if last := all[len(all)-1]; len(all) < 2 || last.Outcome != worker.OutcomeDuplicate {
 				t.Errorf("%d settlements, the last: %s", len(all), bench.Where(id))
 			}
 		})
@@ -170,7 +170,7 @@ func TestExpireLeaseAndDuplicate(t *testing.T) {
 }
 
 func TestBrokenParts(t *testing.T) {
-	for _, part := range []jobtest.Part{jobtest.Broker, jobtest.Claims, jobtest.DeadLetters} {
+	for _, part := range []jobtest.Part{jobtest.PartBroker, jobtest.PartClaims, jobtest.PartDeadLetters} {
 		bubble(t, string(part), func(t *testing.T) {
 			bench := jobtest.New(t, handle(worker.KindConfig{MaxAttempts: 1}, func(context.Context, *worker.Job) error { return errBoom }), jobtest.Config{})
 			id := bench.Enqueue(worker.NewJob{Kind: "job"})
@@ -194,7 +194,7 @@ func TestForceHoldsForLaterWorkers(t *testing.T) {
 		bench.Force("d.test", pools.OverrideOpen)
 		bench.Restart()
 		id := bench.Enqueue(worker.NewJob{Kind: "job"})
-		if s := bench.Work(); s.Outcome != worker.Deferred || s.Settlement != worker.Hold || len(bench.Held()) != 1 {
+		if s := bench.Work(); s.Outcome != worker.OutcomeDeferred || s.Settlement != worker.SettlementHold || len(bench.Held()) != 1 {
 			t.Fatal(bench.Where(id))
 		}
 		bench.Force("d.test", pools.OverrideNone)
@@ -266,9 +266,9 @@ func TestMisuseIsExplained(t *testing.T) {
 	})
 }
 
-func mustConstant(t *testing.T, d time.Duration) schedule.Policy {
+func mustConstant(t *testing.T, d time.Duration) schedule.Backoff {
 	t.Helper()
-	p, err := schedule.Constant(d, schedule.None)
+	p, err := schedule.Constant(d, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type claimWire struct {
 	crew  *crew
 }
 
-func (w *claimWire) cut() error { return w.bench.cut(w.crew, Claims, idempotency.ErrUnavailable) }
+func (w *claimWire) cut() error { return w.bench.cut(w.crew, PartClaims, idempotency.ErrUnavailable) }
 
 func (w *claimWire) Claim(ctx context.Context, reqs []idempotency.Request) []idempotency.Claim {
 	if err := w.cut(); err != nil {

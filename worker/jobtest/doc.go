@@ -14,7 +14,7 @@
 //		synctest.Test(t, func(t *testing.T) {
 //			bench := jobtest.New(t, registry, jobtest.Config{})
 //			id := bench.Enqueue(Mail.New(Letter{To: "ada@example.com"}))
-//			if s := bench.Work(); s.Outcome != worker.Succeeded {
+//			if s := bench.Work(); s.Outcome != worker.OutcomeSucceeded {
 //				t.Error(bench.Where(id))
 //			}
 //		})

@@ -51,7 +51,7 @@ func TestMailIsSentAndArchived(t *testing.T) {
 		bench := newMailBench(t)
 		id := bench.Enqueue(Mail.New(Letter{To: "ada@example.com"}))
 
-		if s := bench.Work(); s.Outcome != worker.Succeeded {
+		if s := bench.Work(); s.Outcome != worker.OutcomeSucceeded {
 			t.Fatal(bench.Where(id))
 		}
 		if e := bench.EnqueuedOne(Archive.Name); string(e.Payload) != `{"to":"ada@example.com"}` {
@@ -67,7 +67,7 @@ func TestMailSurvivesAnOutageOfTheProvider(t *testing.T) {
 		bench.SetDown("postmaster", true)
 		id := bench.Enqueue(Mail.New(Letter{To: "ada@example.com"}))
 
-		if s := bench.Work(); s.Outcome != worker.Failed || s.Settlement != worker.Retry {
+		if s := bench.Work(); s.Outcome != worker.OutcomeFailed || s.Settlement != worker.SettlementRetry {
 			t.Fatalf("an attempt without a provider: %s", bench.Where(id))
 		}
 		bench.SetDown("postmaster", false)

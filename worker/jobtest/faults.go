@@ -16,12 +16,12 @@ type Part string
 
 // The parts.
 const (
-	// Broker is the queue: publishing, receiving, extending and settling.
-	Broker Part = "broker"
-	// Claims is the idempotency store.
-	Claims Part = "idempotency store"
-	// DeadLetters is the store of dead letters and held jobs.
-	DeadLetters Part = "dead-letter store"
+	// PartBroker is the queue: publishing, receiving, extending and settling.
+	PartBroker Part = "broker"
+	// PartClaims is the idempotency store.
+	PartClaims Part = "idempotency store"
+	// PartDeadLetters is the store of dead letters and held jobs.
+	PartDeadLetters Part = "dead-letter store"
 )
 
 // faults is what is broken now.

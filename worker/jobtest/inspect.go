@@ -47,7 +47,7 @@ func (l *ledger) settledCount() int {
 // Dead returns the dead letters with their messages, oldest first.
 func (b *Bench) Dead() []dlq.Entry {
 	b.t.Helper()
-	return b.entries(dlq.Dead)
+	return b.entries(dlq.StateDead)
 }
 
 // DeadOne returns the only dead letter, and fails the test if there is none or more than one.
@@ -67,7 +67,7 @@ func (b *Bench) DeadOne() dlq.Entry {
 // Held returns the held jobs with their messages, oldest first.
 func (b *Bench) Held() []dlq.Entry {
 	b.t.Helper()
-	return b.entries(dlq.Held)
+	return b.entries(dlq.StateHeld)
 }
 
 func (b *Bench) entries(state dlq.State) []dlq.Entry {

@@ -32,7 +32,7 @@ func (b *Bench) cut(c *crew, p Part, unavailable error) error {
 	return nil
 }
 
-func (w *wire) cut() error { return w.bench.cut(w.crew, Broker, queue.ErrUnavailable) }
+func (w *wire) cut() error { return w.bench.cut(w.crew, PartBroker, queue.ErrUnavailable) }
 
 func (w *wire) Publish(ctx context.Context, name string, pubs []queue.Publication) []queue.PublishResult {
 	if err := w.cut(); err != nil {
@@ -153,7 +153,7 @@ type handle struct {
 }
 
 func (h *handle) Extend(ctx context.Context, d time.Duration) error {
-	if err := h.bench.cut(h.crew, Broker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -168,7 +168,7 @@ func (h *handle) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func (h *handle) Settle(ctx context.Context, s queue.Settlement) error {
-	if err := h.bench.cut(h.crew, Broker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	err := h.inner.Settle(ctx, s)
@@ -192,7 +192,7 @@ func (h *handle) SettleTx(tx any, s queue.Settlement) error {
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	if err := h.bench.cut(h.crew, Broker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	return inner.SettleTx(tx, s)
@@ -226,7 +226,7 @@ type deadWire struct {
 	crew  *crew
 }
 
-func (w *deadWire) cut() error { return w.bench.cut(w.crew, DeadLetters, dlq.ErrUnavailable) }
+func (w *deadWire) cut() error { return w.bench.cut(w.crew, PartDeadLetters, dlq.ErrUnavailable) }
 
 func (w *deadWire) Put(ctx context.Context, entries []dlq.Entry) []error {
 	return cutAll(w.cut(), entries, func() []error { return w.Store.Put(ctx, entries) })

@@ -10,7 +10,7 @@ import (
 func BenchmarkObserveSettled(b *testing.B) {
 	o, _ := newObserver(b, Config{})
 	e := &worker.Settled{
-		Job: &worker.Job{ID: "job-1"}, Queue: "default", Kind: "email.send", Outcome: worker.Succeeded, Settlement: worker.Ack,
+		Job: &worker.Job{ID: "job-1"}, Queue: "default", Kind: "email.send", Outcome: worker.OutcomeSucceeded, Settlement: worker.SettlementAck,
 		Handle: 12 * time.Millisecond, Latency: 300 * time.Millisecond,
 	}
 	b.ReportAllocs()
@@ -23,7 +23,7 @@ func BenchmarkObserveSettled(b *testing.B) {
 
 func TestObservingASettledJobAllocatesNothing(t *testing.T) {
 	o, _ := newObserver(t, Config{})
-	e := &worker.Settled{Queue: "default", Kind: "mail", Outcome: worker.Succeeded, Settlement: worker.Ack, Handle: 1, Latency: 1}
+	e := &worker.Settled{Queue: "default", Kind: "mail", Outcome: worker.OutcomeSucceeded, Settlement: worker.SettlementAck, Handle: 1, Latency: 1}
 	o.Observe(e)
 	if n := testing.AllocsPerRun(100, func() { o.Observe(e) }); n > 0 {
 		t.Errorf("%v allocations per settled job", n)

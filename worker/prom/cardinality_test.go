@@ -74,7 +74,7 @@ func TestSeriesAreBounded(t *testing.T) {
 func TestLabelValuesAreBounded(t *testing.T) {
 	o, reg := newObserver(t, Config{})
 	for i := range 3 * MaxLabelValues {
-		o.Observe(&worker.Settled{Queue: fmt.Sprintf("q%d", i), Kind: fmt.Sprintf("k%d", i), Outcome: worker.Succeeded, Settlement: worker.Ack})
+		o.Observe(&worker.Settled{Queue: fmt.Sprintf("q%d", i), Kind: fmt.Sprintf("k%d", i), Outcome: worker.OutcomeSucceeded, Settlement: worker.SettlementAck})
 		o.Call(fmt.Sprintf("d%d", i))("refused")
 	}
 	s := gather(t, reg)

@@ -24,7 +24,7 @@ const (
 
 // note remembers a transition. Overrides and resets by an operator are not flapping.
 func (f *flapping) note(t pools.Transition) {
-	if t.From == t.To || t.Reason == pools.TransitionReset {
+	if t.From == t.To || t.Reason == pools.TransitionReasonReset {
 		return
 	}
 	f.mu.Lock()

@@ -169,18 +169,18 @@ func (o *Observer) observeSettled(e *worker.Settled) {
 	if e.Handle > 0 {
 		o.handle.of(e.Kind).Observe(e.Handle.Seconds())
 	}
-	if e.Outcome == worker.Succeeded {
+	if e.Outcome == worker.OutcomeSucceeded {
 		o.latency.of(laneKey{e.Queue, e.Kind}).Observe(max(e.Latency.Seconds(), 0))
 	}
-	if e.Outcome == worker.Deferred {
+	if e.Outcome == worker.OutcomeDeferred {
 		o.deferred.of(deferredKey{e.Kind, e.Reason}).Inc()
 	}
 	switch {
 	case e.SettleErr != nil:
 		o.settleErrors.WithLabelValues(o.queues.fold(e.Queue)).Inc()
-	case e.Settlement == worker.DeadLetter:
+	case e.Settlement == worker.SettlementDeadLetter:
 		o.dead.of(causeKey{e.Queue, e.Kind, e.Cause}).Inc()
-	case e.Settlement == worker.Hold:
+	case e.Settlement == worker.SettlementHold:
 		o.held.of(causeKey{e.Queue, e.Kind, e.Cause}).Inc()
 	}
 }

@@ -69,9 +69,9 @@ func TestGaugesGoBack(t *testing.T) {
 func TestCallEvents(t *testing.T) {
 	o, reg := newObserver(t, Config{})
 	hook := o.Call("geocoder")
-	hook(pools.CallFellBack)
-	hook(pools.CallFellBack)
-	o.Call("geocoder")(pools.CallRefused)
+	hook(pools.CallEventFellBack)
+	hook(pools.CallEventFellBack)
+	o.Call("geocoder")(pools.CallEventRefused)
 	gather(t, reg).expect(t, series{
 		`caisson_call_events_total{dependency="geocoder",event="fell_back"}`: 2,
 		`caisson_call_events_total{dependency="geocoder",event="refused"}`:   1,
@@ -84,7 +84,7 @@ func TestFlappingIsCountedByDestination(t *testing.T) {
 	states := []pools.State{pools.StateClosed, pools.StateOpen, pools.StateHalfOpen}
 	change := func(name string, n int, at time.Time) {
 		o.Observe(&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: name, From: states[n%3], To: states[(n+1)%3], Reason: pools.TransitionFailureRate, At: at,
+			Destination: name, From: states[n%3], To: states[(n+1)%3], Reason: pools.TransitionReasonFailureRate, At: at,
 		}})
 	}
 	for n := range 3 { // one outage: three transitions of each of many
@@ -93,7 +93,7 @@ func TestFlappingIsCountedByDestination(t *testing.T) {
 		}
 	}
 	for range 3 { // an operator's doing
-		o.Observe(&worker.BreakerChanged{Transition: pools.Transition{Destination: "a", Reason: pools.TransitionForcedOpen, At: start}})
+		o.Observe(&worker.BreakerChanged{Transition: pools.Transition{Destination: "a", Reason: pools.TransitionReasonForcedOpen, At: start}})
 	}
 	gather(t, reg).expect(t, series{"caisson_breakers_flapping": 0})
 	change("b", 3, start)

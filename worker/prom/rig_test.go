@@ -91,22 +91,22 @@ func everyEvent() []worker.Event {
 	return []worker.Event{
 		&worker.Received{Queue: "default", Count: 3},
 		&worker.Started{Job: job, Kind: "mail"},
-		settled(worker.Succeeded, worker.Ack, func(e *worker.Settled) { e.Handle, e.Latency = time.Second, 2*time.Second }),
-		settled(worker.Failed, worker.Retry, func(e *worker.Settled) { e.Handle, e.Err = time.Second, broken }),
-		settled(worker.Deferred, worker.Retry, func(e *worker.Settled) { e.Reason = worker.ReasonPoolFull }),
-		settled(worker.Rejected, worker.DeadLetter, func(e *worker.Settled) { e.Cause = dlq.CauseRejected }),
-		settled(worker.Deferred, worker.Hold, func(e *worker.Settled) {
+		settled(worker.OutcomeSucceeded, worker.SettlementAck, func(e *worker.Settled) { e.Handle, e.Latency = time.Second, 2*time.Second }),
+		settled(worker.OutcomeFailed, worker.SettlementRetry, func(e *worker.Settled) { e.Handle, e.Err = time.Second, broken }),
+		settled(worker.OutcomeDeferred, worker.SettlementRetry, func(e *worker.Settled) { e.Reason = worker.ReasonPoolFull }),
+		settled(worker.OutcomeRejected, worker.SettlementDeadLetter, func(e *worker.Settled) { e.Cause = dlq.CauseRejected }),
+		settled(worker.OutcomeDeferred, worker.SettlementHold, func(e *worker.Settled) {
 			e.Reason, e.Cause = "breaker_open", dlq.CauseDestinationOpen
 		}),
-		settled(worker.Failed, worker.DeadLetter, func(e *worker.Settled) { e.Cause, e.SettleErr = dlq.CauseExhausted, broken }),
+		settled(worker.OutcomeFailed, worker.SettlementDeadLetter, func(e *worker.Settled) { e.Cause, e.SettleErr = dlq.CauseExhausted, broken }),
 		&worker.LeaseLost{Job: job, Kind: "mail"},
 		&worker.ClaimLost{Job: job, Kind: "mail"},
 		&worker.Abandoned{Job: job, Kind: "mail"},
 		&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: "sendgrid", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionFailureRate, At: now,
+			Destination: "sendgrid", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionReasonFailureRate, At: now,
 		}},
 		&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: "hooks.example", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionSlowRate, At: now,
+			Destination: "hooks.example", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionReasonSlowRate, At: now,
 		}},
 		&worker.Paused{What: "store", Err: broken},
 		&worker.Released{Destination: "sendgrid", Count: 5, Probe: true},

@@ -62,7 +62,7 @@ func TestHeldJobsAreCountedByDestination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for i, destination := range []string{"sendgrid", "sendgrid", "a.test", "b.test"} {
-			e := dlq.Entry{Job: string(rune('a' + i)), State: dlq.Held, Destination: destination, Cause: dlq.CauseDestinationOpen}
+			e := dlq.Entry{Job: string(rune('a' + i)), State: dlq.StateHeld, Destination: destination, Cause: dlq.CauseDestinationOpen}
 			if err := r.dead.Put(t.Context(), []dlq.Entry{e})[0]; err != nil {
 				t.Fatal(err)
 			}

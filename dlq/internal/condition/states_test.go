@@ -14,9 +14,9 @@ func TestStates(t *testing.T) {
 		want         string
 	}{
 		{nil, nil, "d.state = 'dead'"},
-		{[]dlq.State{dlq.Held, dlq.Dead}, nil, "d.state IN ('held', 'dead')"},
-		{[]dlq.State{dlq.Held, dlq.Replayed}, []dlq.State{dlq.Dead, dlq.Held}, "d.state = 'held'"},
-		{[]dlq.State{dlq.Replayed}, []dlq.State{dlq.Dead}, "false"},
+		{[]dlq.State{dlq.StateHeld, dlq.StateDead}, nil, "d.state IN ('held', 'dead')"},
+		{[]dlq.State{dlq.StateHeld, dlq.StateReplayed}, []dlq.State{dlq.StateDead, dlq.StateHeld}, "d.state = 'held'"},
+		{[]dlq.State{dlq.StateReplayed}, []dlq.State{dlq.StateDead}, "false"},
 	} {
 		if got := condition.States(dlq.Filter{States: tt.states}, tt.only); got != tt.want {
 			t.Errorf("%v of %v: %s, want %s", tt.only, tt.states, got, tt.want)

@@ -10,16 +10,16 @@ import (
 func (r *Record) Claim(now time.Time, q idempotency.Request) (idempotency.Claim, Change) {
 	conflict := r.Row.Payload != nil && idempotency.Fingerprint(r.Row.Payload) != q.Fingerprint
 	switch {
-	case r.Row.State == idempotency.Completed && !conflict:
-		return idempotency.Claim{Status: idempotency.Completed, Result: r.Row.Result}, r.finish()
+	case r.Row.State == idempotency.StatusCompleted && !conflict:
+		return idempotency.Claim{Status: idempotency.StatusCompleted, Result: r.Row.Result}, r.finish()
 	case r.Run.Closed:
-		return idempotency.Claim{Status: idempotency.Closed}, Nothing
+		return idempotency.Claim{Status: idempotency.StatusClosed}, Nothing
 	case conflict:
-		return idempotency.Claim{Status: idempotency.Conflict}, Nothing
-	case r.Row.State == idempotency.Acquired && r.Row.Until.After(now):
-		return waiting(idempotency.Busy, r.Row.Until, now), Nothing
+		return idempotency.Claim{Status: idempotency.StatusConflict}, Nothing
+	case r.Row.State == idempotency.StatusAcquired && r.Row.Until.After(now):
+		return waiting(idempotency.StatusBusy, r.Row.Until, now), Nothing
 	case r.Run.NotBefore.After(now):
-		return waiting(idempotency.NotDue, r.Run.NotBefore, now), Nothing
+		return waiting(idempotency.StatusNotDue, r.Run.NotBefore, now), Nothing
 	}
 	return r.acquire(now, q), All
 }
@@ -35,7 +35,7 @@ func (r *Record) acquire(now time.Time, q idempotency.Request) idempotency.Claim
 	c := Acquired(now, q, Token(now, r.Row.Token), r.Run.Attempt)
 	c.History = r.Run.History
 	r.Row = Row{
-		Exists: true, State: idempotency.Acquired, Token: c.Token, Payload: q.Fingerprint[:], Holder: r.ID, Owner: q.Owner, Until: c.Until,
+		Exists: true, State: idempotency.StatusAcquired, Token: c.Token, Payload: q.Fingerprint[:], Holder: r.ID, Owner: q.Owner, Until: c.Until,
 	}
 	return c
 }
@@ -56,7 +56,7 @@ func Token(now time.Time, last int64) int64 { return max(last+1, now.UnixMicro()
 // Acquired is the answer to a request that got its key.
 func Acquired(now time.Time, q idempotency.Request, token int64, attempt int) idempotency.Claim {
 	return idempotency.Claim{
-		Status: idempotency.Acquired, Token: token, Attempt: attempt, Until: time.Unix(0, now.Add(q.Lease).UnixNano()), Wait: q.Lease,
+		Status: idempotency.StatusAcquired, Token: token, Attempt: attempt, Until: time.Unix(0, now.Add(q.Lease).UnixNano()), Wait: q.Lease,
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // holds says that h is still the key's claim.
 func (r *Record) holds(h idempotency.Held) bool {
-	return r.Row.State == idempotency.Acquired && r.Row.Token == h.Token && r.Row.Holder == r.ID
+	return r.Row.State == idempotency.StatusAcquired && r.Row.Token == h.Token && r.Row.Holder == r.ID
 }
 
 // between says that h was the key's last claim, has failed or was abandoned, and that its run is not given up.
@@ -20,13 +20,13 @@ func (r *Record) between(h idempotency.Held) bool {
 
 // Complete closes the claim with success. A repeated completion changes nothing.
 func (r *Record) Complete(now time.Time, c idempotency.Completion) (Change, error) {
-	if r.Row.State == idempotency.Completed && r.Row.Token == c.Token && r.Row.Holder == r.ID {
+	if r.Row.State == idempotency.StatusCompleted && r.Row.Token == c.Token && r.Row.Holder == r.ID {
 		return Nothing, nil
 	}
 	if !r.holds(c.Held) && !r.between(c.Held) {
 		return Nothing, Lost(c.Held)
 	}
-	r.Row.State, r.Row.Result = idempotency.Completed, c.Result.Capped()
+	r.Row.State, r.Row.Result = idempotency.StatusCompleted, c.Result.Capped()
 	r.Row.Until, r.Row.Expires = time.Time{}, Expiry(now, c.Retention)
 	r.Run.Expires = r.Row.Expires
 	return All, nil

@@ -72,7 +72,7 @@ func (r *Record) Known() idempotency.Record {
 		Owner: r.Row.Owner, Token: r.Row.Token, History: r.Run.History, Result: r.Row.Result, Until: r.Run.NotBefore,
 	}
 	switch {
-	case r.Row.State == idempotency.Acquired:
+	case r.Row.State == idempotency.StatusAcquired:
 		rec.Until = r.Row.Until
 	case !r.Row.Expires.IsZero():
 		rec.Until = r.Row.Expires

@@ -17,8 +17,8 @@ import (
 	"github.com/caisson-go/caisson/migrations"
 )
 
-// Board is a [fleet.Board] in PostgreSQL. It is safe for concurrent use.
-type Board struct {
+// Store is a [fleet.StatusStore] in PostgreSQL. It is safe for concurrent use.
+type Store struct {
 	pool                               *pgxpool.Pool
 	upsert, remove, removeOld, reports string
 
@@ -26,7 +26,7 @@ type Board struct {
 	sweep time.Time // when to look for reports of the dead next
 }
 
-var _ fleet.Board = (*Board)(nil)
+var _ fleet.StatusStore = (*Store)(nil)
 
 // sweepEvery is how often one publisher looks for reports of workers that died. Its look reads the whole table, which thousands of
 // publishers each do.
@@ -34,9 +34,9 @@ const sweepEvery = 10 * time.Minute
 
 // New returns the board in a schema that package migrations has made; empty means migrations.DefaultSchema. The caller keeps and closes
 // the pool. Nothing is asked of the server yet.
-func New(pool *pgxpool.Pool, schema string) *Board {
+func New(pool *pgxpool.Pool, schema string) *Store {
 	table := pgx.Identifier{cmp.Or(schema, migrations.DefaultSchema), "fleet"}.Sanitize()
-	return &Board{
+	return &Store{
 		pool: pool,
 		upsert: `INSERT INTO ` + table + ` AS f (id, at, report) VALUES ($1::bytea, clock_timestamp(), $2::bytea)
 	ON CONFLICT (id) DO UPDATE SET at = excluded.at, report = excluded.report`,
@@ -48,8 +48,8 @@ func New(pool *pgxpool.Pool, schema string) *Board {
 	}
 }
 
-// Publish implements [fleet.Board].
-func (b *Board) Publish(ctx context.Context, r fleet.Report) error {
+// Publish implements [fleet.StatusStore].
+func (b *Store) Publish(ctx context.Context, r fleet.Report) error {
 	data, err := fleet.Encode(r)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (b *Board) Publish(ctx context.Context, r fleet.Report) error {
 }
 
 // sweepDue says whether to look for the reports of the dead now: the first time soon, so that short-lived workers sweep as well.
-func (b *Board) sweepDue(now time.Time) bool {
+func (b *Store) sweepDue(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first := b.sweep.IsZero()
@@ -82,8 +82,8 @@ func (b *Board) sweepDue(now time.Time) bool {
 	return !first
 }
 
-// Reports implements [fleet.Board].
-func (b *Board) Reports(ctx context.Context) ([]fleet.Report, error) {
+// Reports implements [fleet.StatusStore].
+func (b *Store) Reports(ctx context.Context) ([]fleet.Report, error) {
 	var reports []fleet.Report
 	var unread []error
 	var at, now time.Time
@@ -107,8 +107,8 @@ func (b *Board) Reports(ctx context.Context) ([]fleet.Report, error) {
 	return fleet.Sorted(reports), errors.Join(unread...)
 }
 
-// Remove implements [fleet.Board].
-func (b *Board) Remove(ctx context.Context, id string) error {
+// Remove implements [fleet.StatusStore].
+func (b *Store) Remove(ctx context.Context, id string) error {
 	if _, err := b.pool.Exec(ctx, b.remove, []byte(id)); err != nil {
 		return unavailable("remove fleet report", err)
 	}

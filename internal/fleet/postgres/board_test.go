@@ -36,7 +36,7 @@ func TestConformanceThroughPgBouncer(t *testing.T) {
 func conform(t *testing.T, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	fleettest.Run(t, fleettest.Harness{
-		Open: func(*testing.T) fleet.Board { return postgres.New(pool, schema) },
+		Open: func(*testing.T) fleet.StatusStore { return postgres.New(pool, schema) },
 		Age:  func(t *testing.T, id string, d time.Duration) { age(t, pool, schema, id, d) },
 	})
 }

@@ -1,6 +1,6 @@
 // Package postgres is the fleet's board in PostgreSQL.
 //
-// Guarantees, beyond those of [fleet.Board]:
+// Guarantees, beyond those of [fleet.StatusStore]:
 //
 //   - A report is one statement on one row, without session state: it works through a pooler in transaction mode.
 //   - The table is unlogged: a report writes nothing to the write-ahead log and waits for no disk, and none of it goes to standbys. After a crash

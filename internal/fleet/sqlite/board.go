@@ -27,21 +27,21 @@ const (
 	selectLive = `SELECT at, report FROM caisson_fleet WHERE at >= ?`
 )
 
-// Board is a [fleet.Board] in a SQLite file. It is safe for concurrent use.
-type Board struct{ file *sqlitefile.File }
+// Store is a [fleet.StatusStore] in a SQLite file. It is safe for concurrent use.
+type Store struct{ file *sqlitefile.File }
 
-var _ fleet.Board = (*Board)(nil)
+var _ fleet.StatusStore = (*Store)(nil)
 
 // New returns the board in file and makes or upgrades its table. The caller keeps and closes the file.
-func New(ctx context.Context, file *sqlitefile.File) (*Board, error) {
+func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
 	if err := file.Migrate(ctx, "fleet", migrations); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	return &Board{file: file}, nil
+	return &Store{file: file}, nil
 }
 
-// Publish implements [fleet.Board].
-func (b *Board) Publish(ctx context.Context, r fleet.Report) error {
+// Publish implements [fleet.StatusStore].
+func (b *Store) Publish(ctx context.Context, r fleet.Report) error {
 	data, err := fleet.Encode(r)
 	if err != nil {
 		return err
@@ -58,8 +58,8 @@ func (b *Board) Publish(ctx context.Context, r fleet.Report) error {
 	}))
 }
 
-// Reports implements [fleet.Board].
-func (b *Board) Reports(ctx context.Context) ([]fleet.Report, error) {
+// Reports implements [fleet.StatusStore].
+func (b *Store) Reports(ctx context.Context) ([]fleet.Report, error) {
 	var reports []fleet.Report
 	var unread []error
 	err := b.file.Read(ctx, func(tx *sqlitefile.Tx) error {
@@ -90,8 +90,8 @@ func (b *Board) Reports(ctx context.Context) ([]fleet.Report, error) {
 	return fleet.Sorted(reports), errors.Join(unread...)
 }
 
-// Remove implements [fleet.Board].
-func (b *Board) Remove(ctx context.Context, id string) error {
+// Remove implements [fleet.StatusStore].
+func (b *Store) Remove(ctx context.Context, id string) error {
 	return unavailable(b.file.Write(ctx, false, func(tx *sqlitefile.Tx) error {
 		if _, err := tx.Exec(removeOne, []byte(id)); err != nil {
 			return fmt.Errorf("remove fleet report: %w", err)

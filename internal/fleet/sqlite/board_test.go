@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, cfg sqlitefile.Config) (*sqlite.Board, *sqlitefile.File) {
+func open(t *testing.T, cfg sqlitefile.Config) (*sqlite.Store, *sqlitefile.File) {
 	t.Helper()
 	file, err := sqlitefile.Open(t.Context(), cfg)
 	if err != nil {
@@ -37,7 +37,7 @@ func open(t *testing.T, cfg sqlitefile.Config) (*sqlite.Board, *sqlitefile.File)
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.Board {
+	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.StatusStore {
 		board, _ := open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 		return board
 	}})
@@ -45,7 +45,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
-	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.Board {
+	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.StatusStore {
 		board, _ := open(t, sqlitefile.Config{Path: ":memory:"})
 		return board
 	}})

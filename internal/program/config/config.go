@@ -70,14 +70,14 @@ type Stop struct {
 
 // Kind configures one kind of job. Zero fields leave what the code registered.
 type Kind struct {
-	Timeout      time.Duration   `key:"timeout" min:"1ms" doc:"The longest that one attempt may run."`
-	TimeoutFloor time.Duration   `key:"timeout_floor" min:"1ms" doc:"Lets the timeout follow how long attempts take: twice their 99th percentile, between this and timeout. Unset: it stays."`
-	MaxAttempts  int             `key:"max_attempts" min:"1" max:"1000" doc:"Attempts in all, the first included."`
-	Backoff      schedule.Policy `key:"backoff" doc:"Delay between attempts: exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue, webhook."`
-	Bulkhead     Bulkhead        `key:"bulkhead"`
-	Idempotency  string          `key:"idempotency" enum:"key,none" doc:"key: at most one completed run per key. none: no claim is taken."`
-	MaxAge       time.Duration   `key:"max_age" min:"1s" doc:"Age past which a job is dead-lettered as expired. Not above idempotency.retention."`
-	Destination  string          `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
+	Timeout      time.Duration    `key:"timeout" min:"1ms" doc:"The longest that one attempt may run."`
+	TimeoutFloor time.Duration    `key:"timeout_floor" min:"1ms" doc:"Lets the timeout follow how long attempts take: twice their 99th percentile, between this and timeout. Unset: it stays."`
+	MaxAttempts  int              `key:"max_attempts" min:"1" max:"1000" doc:"Attempts in all, the first included."`
+	Backoff      schedule.Backoff `key:"backoff" doc:"Delay between attempts: exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue, webhook."`
+	Bulkhead     Bulkhead         `key:"bulkhead"`
+	Idempotency  string           `key:"idempotency" enum:"key,none" doc:"key: at most one completed run per key. none: no claim is taken."`
+	MaxAge       time.Duration    `key:"max_age" min:"1s" doc:"Age past which a job is dead-lettered as expired. Not above idempotency.retention."`
+	Destination  string           `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
 }
 
 // Bulkhead bounds one kind.

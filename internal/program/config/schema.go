@@ -31,7 +31,7 @@ type leaf struct {
 
 var (
 	durationType = reflect.TypeFor[time.Duration]()
-	policyType   = reflect.TypeFor[schedule.Policy]()
+	policyType   = reflect.TypeFor[schedule.Backoff]()
 	secretType   = reflect.TypeFor[Secret]()
 	secretsType  = reflect.TypeFor[[]Secret]()
 	urlType      = reflect.TypeFor[SecretURL]()

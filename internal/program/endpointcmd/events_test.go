@@ -119,8 +119,8 @@ func TestShowEventStates(t *testing.T) {
 	r.run("events", "publish", "invoice.paid", `{}`, "--id", "evt_2").ok()
 	r.stack(func(s *stack.Stack) {
 		ctx := t.Context()
-		replayed := letter("replayed", "evt_2", dlq.Dead)
-		for _, err := range s.Letters.Put(ctx, []dlq.Entry{letter("dead", "evt_2", dlq.Dead), letter("held", "evt_2", dlq.Held), letter("purged", "evt_2", dlq.Dead), replayed}) {
+		replayed := letter("replayed", "evt_2", dlq.StateDead)
+		for _, err := range s.Letters.Put(ctx, []dlq.Entry{letter("dead", "evt_2", dlq.StateDead), letter("held", "evt_2", dlq.StateHeld), letter("purged", "evt_2", dlq.StateDead), replayed}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func TestShowStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range s.Letters.Put(ctx, []dlq.Entry{
-			letter("sick", "a", dlq.Dead), letter("sick", "b", dlq.Held), letter("sick", "c", dlq.Held), letter("other", "a", dlq.Held), letter("other", "b", dlq.Dead),
+			letter("sick", "a", dlq.StateDead), letter("sick", "b", dlq.StateHeld), letter("sick", "c", dlq.StateHeld), letter("other", "a", dlq.StateHeld), letter("other", "b", dlq.StateDead),
 		}) {
 			if err != nil {
 				t.Fatal(err)

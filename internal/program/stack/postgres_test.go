@@ -54,12 +54,12 @@ func TestPostgresHoldsTheStores(t *testing.T) {
 	_, schema := testserver.Schema(t)
 	direct := testserver.Postgres(t)
 	s := open(t, onSchema(t, direct, schema))
-	entry := dlq.Entry{Job: "j", State: dlq.Dead, Queue: "q", Kind: "k", Cause: dlq.CauseRejected}
+	entry := dlq.Entry{Job: "j", State: dlq.StateDead, Queue: "q", Kind: "k", Cause: dlq.CauseRejected}
 	if err := errors.Join(s.DeadLetters.Put(t.Context(), []dlq.Entry{entry})...); err != nil {
 		t.Fatal(err)
 	}
 	req := idempotency.Request{Key: idempotency.Key{Scope: "k", Value: "key"}, Job: "j", Owner: "o", Lease: time.Minute}
-	if c := s.Claims.Claim(t.Context(), []idempotency.Request{req})[0]; c.Err != nil || c.Status != idempotency.Acquired {
+	if c := s.Claims.Claim(t.Context(), []idempotency.Request{req})[0]; c.Err != nil || c.Status != idempotency.StatusAcquired {
 		t.Fatalf("claim: %+v", c)
 	}
 	if s.Mirror != nil || s.Sweeper != nil || s.BrokerDLQ != nil || s.Board == nil {

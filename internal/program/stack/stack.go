@@ -44,7 +44,7 @@ type Stack struct {
 	Lines     webhook.Lines
 
 	// Board is where workers tell each other and the tools how they are; nil where they share nothing but the broker.
-	Board fleet.Board
+	Board fleet.StatusStore
 
 	closers []func() error // in the order of opening
 }

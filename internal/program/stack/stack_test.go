@@ -37,7 +37,7 @@ func TestOneFileHoldsEverything(t *testing.T) {
 	if err := s.Broker.CreateQueue(t.Context(), "q"); err != nil {
 		t.Fatal(err)
 	}
-	entry := dlq.Entry{Job: "j", State: dlq.Dead, Queue: "q", Kind: "k", Cause: dlq.CauseRejected}
+	entry := dlq.Entry{Job: "j", State: dlq.StateDead, Queue: "q", Kind: "k", Cause: dlq.CauseRejected}
 	if err := errors.Join(s.DeadLetters.Put(t.Context(), []dlq.Entry{entry})...); err != nil {
 		t.Fatal(err)
 	}

@@ -275,7 +275,7 @@ func (r *killRound) drain(t *testing.T) {
 func (r *killRound) dead(t *testing.T) map[string]dlq.Entry {
 	t.Helper()
 	found := map[string]dlq.Entry{}
-	list, _, err := r.stack.Letters.List(t.Context(), dlq.Filter{States: []dlq.State{dlq.Dead}}, "", 10_000)
+	list, _, err := r.stack.Letters.List(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateDead}}, "", 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}

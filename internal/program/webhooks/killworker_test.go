@@ -150,7 +150,7 @@ type tooEarly struct{ *webhook.Ordering }
 
 func (t tooEarly) Observe(e worker.Event) {
 	if s, ok := e.(*worker.Started); ok {
-		e = &worker.Settled{Job: s.Job, Kind: s.Kind, Settlement: worker.Ack}
+		e = &worker.Settled{Job: s.Job, Kind: s.Kind, Settlement: worker.SettlementAck}
 	}
 	t.Ordering.Observe(e)
 }

@@ -88,7 +88,7 @@ func (f *Fate) letter(ctx context.Context, store dlq.Store) (Outcome, error) {
 		return "", err
 	}
 	last := slices.MaxFunc(found, func(a, b dlq.Entry) int { return a.Run - b.Run })
-	return map[dlq.State]Outcome{dlq.Held: OutcomeHeld, dlq.Dead: OutcomeDead, dlq.Purged: OutcomePurged}[last.State], nil
+	return map[dlq.State]Outcome{dlq.StateHeld: OutcomeHeld, dlq.StateDead: OutcomeDead, dlq.StatePurged: OutcomePurged}[last.State], nil
 }
 
 // completed asks the claims, which remember what calls that are not logged have done.
@@ -99,6 +99,6 @@ func (f *Fate) completed(ctx context.Context, store idempotency.Store) (bool, er
 	}
 	found, err := finder.Find(ctx, f.Job)
 	return slices.ContainsFunc(found.Records, func(r idempotency.Record) bool {
-		return r.Job == f.Job && r.Key.Scope == webhook.KindDeliver && r.State == idempotency.Completed
+		return r.Job == f.Job && r.Key.Scope == webhook.KindDeliver && r.State == idempotency.StatusCompleted
 	}), err
 }

@@ -45,7 +45,7 @@ type Running struct {
 	publisher *webhook.Publisher
 	owners    owners
 	recorder  *journal.Recorder
-	keeper    *endpoints.Keeper
+	keeper    *endpoints.AutoDisabler
 	// API answers the paths under /v1/.
 	API http.Handler
 }
@@ -109,8 +109,8 @@ func (s *Settings) recorder(p Place) (*journal.Recorder, error) {
 }
 
 // keeper disables endpoints. Its notices are for programs that have a handler for them.
-func (s *Settings) keeper(p Place, registry *endpoints.Registry, known webhook.Endpoints, client *worker.Client) (*endpoints.Keeper, error) {
-	c := endpoints.KeeperConfig{
+func (s *Settings) keeper(p Place, registry *endpoints.Registry, known webhook.Endpoints, client *worker.Client) (*endpoints.AutoDisabler, error) {
+	c := endpoints.AutoDisablerConfig{
 		Registry: registry, Endpoints: known, Schedule: s.cfg.Webhook.Default.Schedule, Logger: p.Logger, OnDisabled: p.Metrics.disabled,
 	}
 	if n := c.Schedule.Len(); n > 0 {
@@ -119,7 +119,7 @@ func (s *Settings) keeper(p Place, registry *endpoints.Registry, known webhook.E
 	if slices.Contains(p.Kinds, endpoints.KindDisabled) {
 		c.Client = client
 	}
-	return endpoints.NewKeeper(c)
+	return endpoints.NewAutoDisabler(c)
 }
 
 func (s *Settings) api(p Place, registry *endpoints.Registry, r *Running, client *worker.Client, sender *webhook.Sender) (http.Handler, error) {

@@ -114,7 +114,7 @@ func (e *env) letter(job string, change func(*queue.Envelope, *dlq.Entry)) dlq.E
 	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
 	env := queue.Envelope{ID: job, Kind: "email.send", Key: "key of " + job, EnqueuedAt: at, AttemptBase: 1, Headers: map[string]string{"traceparent": "00-abc"}}
 	entry := dlq.Entry{
-		State: dlq.Dead, Queue: e.queue, Destination: "smtp", Cause: dlq.CauseExhausted, Error: "status 500 after 12 ms: früh",
+		State: dlq.StateDead, Queue: e.queue, Destination: "smtp", Cause: dlq.CauseExhausted, Error: "status 500 after 12 ms: früh",
 		AttemptCount: 2, FirstFailedAt: at.Add(time.Minute), LastFailedAt: at.Add(2 * time.Minute),
 		Attempts: []dlq.Attempt{
 			{Number: 1, Started: at, Ended: at.Add(time.Minute), Error: "status 502"},

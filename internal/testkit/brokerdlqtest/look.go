@@ -65,7 +65,7 @@ func testFilters(e *env) {
 		"ids":         {dlq.Filter{IDs: []string{"job-3.0", "job-2.0"}}, "job-2.0 job-3.0"},
 		"since":       {dlq.Filter{Since: entries[0].EnqueuedAt.AddDate(1, 0, 0)}, ""},
 		"until":       {dlq.Filter{Until: entries[0].EnqueuedAt}, ""},
-		"state":       {dlq.Filter{States: []dlq.State{dlq.Held}}, ""},
+		"state":       {dlq.Filter{States: []dlq.State{dlq.StateHeld}}, ""},
 	} {
 		tt.f.Queue = e.queue
 		found := e.sample(tt.f)
@@ -95,7 +95,7 @@ func testBrokerMoved(e *env) {
 	found := e.sample(e.all())
 	got := found["crashed.0"]
 	want := dlq.Entry{
-		ID: "crashed.0", Job: "crashed", State: dlq.Dead, Queue: e.queue, Kind: job.Kind, Key: job.Key, Cause: dlq.CauseBroker,
+		ID: "crashed.0", Job: "crashed", State: dlq.StateDead, Queue: e.queue, Kind: job.Kind, Key: job.Key, Cause: dlq.CauseBroker,
 		EnqueuedAt: job.EnqueuedAt, Message: job.Message,
 	}
 	ignored := cmpopts.IgnoreFields(dlq.Entry{}, "Error", "Fingerprint", "StoredAt", "ChangedAt", "Group")
@@ -195,7 +195,7 @@ func testLookSlow(e *env) {
 	broker.receives.Store(1)
 	letters := e.open(brokerdlq.Config{Broker: broker})
 	want := 3
-	if e.broker.Capabilities(queue.DLQ(e.queue)).Depth&queue.DepthReady == 0 {
+	if e.broker.Capabilities(queue.DLQ(e.queue)).Depth&queue.DepthFieldReady == 0 {
 		want = 0 // nobody can tell
 	}
 	s, err := letters.Sample(e.Context(), e.all(), 10)

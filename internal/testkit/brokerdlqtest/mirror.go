@@ -32,7 +32,7 @@ func testMirror(e *env) {
 	other := entries[3]
 	other.Message.Body = []byte("another payload under the same id")
 	held := e.letter("held", func(_ *queue.Envelope, entry *dlq.Entry) {
-		entry.State, entry.Cause = dlq.Held, dlq.CauseDestinationOpen
+		entry.State, entry.Cause = dlq.StateHeld, dlq.CauseDestinationOpen
 	})
 	if err := errors.Join(m.Put(e.Context(), append(entries, other, held))...); err != nil {
 		e.Fatal(err)
@@ -62,7 +62,7 @@ func testMirror(e *env) {
 		e.Fatalf("reserved %d, %v", len(taken), err)
 	}
 	e.sweep(store, brokerdlq.ImportReport{Mirrored: 5}) // on its way is not gone
-	if err := errors.Join(store.Resolve(e.Context(), "o", []dlq.Resolution{{ID: "job-0.0", To: dlq.Replayed}})...); err != nil {
+	if err := errors.Join(store.Resolve(e.Context(), "o", []dlq.Resolution{{ID: "job-0.0", To: dlq.StateReplayed}})...); err != nil {
 		e.Fatal(err)
 	}
 	if n, err := store.Purge(e.Context(), dlq.Filter{IDs: []string{"job-1.0"}}); err != nil || n != 1 {

@@ -126,7 +126,7 @@ func testImportClosed(e *env) {
 	if report, err := e.letters.Import(e.Context(), store, e.all()); err != nil || report.Imported != 1 {
 		e.Errorf("report %+v, %v", report, err)
 	}
-	if e.count(store, dlq.Purged) != 1 || e.count(store) != 0 {
+	if e.count(store, dlq.StatePurged) != 1 || e.count(store) != 0 {
 		e.Error("a late copy opened a purged entry again")
 	}
 }

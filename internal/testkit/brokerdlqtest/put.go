@@ -74,7 +74,7 @@ func testTenHeaders(e *env) {
 	for i := range 10 {
 		m.Headers[fmt.Sprintf("h%d", i)] = fmt.Sprintf("value %d", i)
 	}
-	e.put(dlq.Entry{Job: e.queue + ":1", State: dlq.Dead, Queue: e.queue, Kind: "legacy", Cause: dlq.CauseRejected, Error: "no", Message: m})
+	e.put(dlq.Entry{Job: e.queue + ":1", State: dlq.StateDead, Queue: e.queue, Kind: "legacy", Cause: dlq.CauseRejected, Error: "no", Message: m})
 	got := e.one()
 	if diff := cmp.Diff(m, got.Message); diff != "" || got.Kind != "legacy" || got.Cause != dlq.CauseRejected || got.Job != e.queue+":1" {
 		e.Errorf("entry %+v; message (-want +got):\n%s", got, diff)
@@ -133,7 +133,7 @@ func (e *env) shrink(m *queue.Message, room int) {
 
 func testRefused(e *env) {
 	held, noJob, noQueue, good := e.letter("held", nil), e.letter("bad", nil), e.letter("lost", nil), e.letter("good", nil)
-	held.State, noJob.Job, noQueue.Queue = dlq.Held, "", ""
+	held.State, noJob.Job, noQueue.Queue = dlq.StateHeld, "", ""
 	errs := e.letters.Put(e.Context(), []dlq.Entry{held, noJob, good, noQueue})
 	if !errors.Is(errs[0], brokerdlq.ErrNoHold) || errs[1] == nil || errs[2] != nil || errs[3] == nil {
 		e.Errorf("put answers %v", errs)
@@ -166,7 +166,7 @@ func testMovedBack(e *env) {
 func testDepth(e *env) {
 	e.put(e.some(3)...)
 	letters := e.open(brokerdlq.Config{Queues: []string{e.queue, "not-there"}})
-	if e.broker.Capabilities(queue.DLQ(e.queue)).Depth&queue.DepthReady == 0 {
+	if e.broker.Capabilities(queue.DLQ(e.queue)).Depth&queue.DepthFieldReady == 0 {
 		e.Log("this broker cannot count")
 		return
 	}

@@ -56,7 +56,7 @@ func (e *env) wantAudit(want dlq.Audit) dlq.Audit {
 func testAudit(e *env) {
 	want := dlq.Audit{ID: e.name("replay"), Action: "replay", Actor: "me\x00 \xff@host", Filter: `{"kind":"email.send"} 'x' \xff`, Planned: 7}
 	begun := e.begin(want)
-	want.State, want.Silence = dlq.AuditRunning, dlq.DefaultAuditSilence
+	want.State, want.Silence = dlq.AuditStateRunning, dlq.DefaultAuditSilence
 	got := e.wantAudit(want)
 	if diff := cmp.Diff(begun, got); diff != "" {
 		e.Errorf("begin returned another record (-begin +get):\n%s", diff)
@@ -73,7 +73,7 @@ func testAudit(e *env) {
 		e.Errorf("updated at %v and %v", got.UpdatedAt, updated.UpdatedAt)
 	}
 	e.tick()
-	want.Done, want.State, want.Problem = 4, dlq.AuditFailed, "the broker is gone \x00"
+	want.Done, want.State, want.Problem = 4, dlq.AuditStateFailed, "the broker is gone \x00"
 	if err := e.log().EndAudit(e.Context(), want.ID, want.State, want.AuditCounts, want.Problem); err != nil {
 		e.Fatalf("end audit: %v", err)
 	}
@@ -85,7 +85,7 @@ func testAudit(e *env) {
 func testAuditSilence(e *env) {
 	a := e.begin(dlq.Audit{ID: e.name("replay"), Action: "replay", Silence: e.short})
 	e.pass(e.short + e.short/2)
-	if got, err := e.log().Audit(e.Context(), a.ID); err != nil || got.State != dlq.AuditInterrupted || got.Problem == "" {
+	if got, err := e.log().Audit(e.Context(), a.ID); err != nil || got.State != dlq.AuditStateInterrupted || got.Problem == "" {
 		e.Errorf("after a silence: %+v, %v", got, err)
 	}
 	// It was only slow.
@@ -93,18 +93,18 @@ func testAuditSilence(e *env) {
 		e.Fatalf("update: %v", err)
 	}
 	e.wantAudit(a)
-	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditDone, dlq.AuditCounts{}, ""); err != nil {
+	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditStateDone, dlq.AuditCounts{}, ""); err != nil {
 		e.Fatalf("end: %v", err)
 	}
 	e.pass(e.short + e.short/2)
-	a.State = dlq.AuditDone
+	a.State = dlq.AuditStateDone
 	e.wantAudit(a)
 }
 
 func testAuditResumed(e *env) {
 	a := e.begin(dlq.Audit{ID: e.name("replay"), Action: "replay", Actor: "one", Filter: "f", Planned: 9})
 	counts := dlq.AuditCounts{Done: 4}
-	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditInterrupted, counts, "ctrl-C"); err != nil {
+	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditStateInterrupted, counts, "ctrl-C"); err != nil {
 		e.Fatalf("end: %v", err)
 	}
 	e.tick()
@@ -151,14 +151,14 @@ func testAuditArguments(e *env) {
 		}
 	}
 	a := e.begin(dlq.Audit{ID: e.name("a"), Action: "purge"})
-	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditRunning, dlq.AuditCounts{}, ""); err == nil {
+	if err := e.log().EndAudit(e.Context(), a.ID, dlq.AuditStateRunning, dlq.AuditCounts{}, ""); err == nil {
 		e.Error("an end that is none is taken")
 	}
 	unknown := e.name("unknown")
 	_, err := e.log().Audit(e.Context(), unknown)
 	for what, err := range map[string]error{
 		"get": err, "update": e.log().UpdateAudit(e.Context(), unknown, dlq.AuditCounts{}),
-		"end": e.log().EndAudit(e.Context(), unknown, dlq.AuditDone, dlq.AuditCounts{}, ""),
+		"end": e.log().EndAudit(e.Context(), unknown, dlq.AuditStateDone, dlq.AuditCounts{}, ""),
 	} {
 		if !errors.Is(err, dlq.ErrNoAudit) {
 			e.Errorf("%s of an unknown record answers %v", what, err)
@@ -177,12 +177,12 @@ func testClosedBy(e *env) {
 	entry := e.entry()
 	id := e.put(entry)[0]
 	e.reserve("another", e.all(), 1, long)
-	e.resolve("another", id, dlq.Dead, nil)
+	e.resolve("another", id, dlq.StateDead, nil)
 	e.reserve(replay.ID, e.all(), 1, long)
 	if got := e.get(id).ClosedBy; got != "" {
 		e.Errorf("a dead entry was closed by %q", got)
 	}
-	e.resolve(replay.ID, id, dlq.Replayed, nil)
+	e.resolve(replay.ID, id, dlq.StateReplayed, nil)
 	runs, _, err := e.store.List(e.Context(), dlq.Filter{Job: entry.Job, States: dlq.States()}, "", 10)
 	if err != nil || len(runs) != 1 || runs[0].ClosedBy != replay.ID {
 		e.Fatalf("runs of the job: %+v, %v", runs, err)

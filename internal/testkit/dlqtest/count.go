@@ -49,7 +49,7 @@ func testGroups(e *env) {
 	if groups[1].Count != 2 || groups[1].Destination != "elsewhere" || groups[2].Count != 1 || groups[2].Cause != dlq.CauseTimeout {
 		e.Errorf("smaller groups: %+v", groups[1:])
 	}
-	held, err := e.store.Groups(e.Context(), e.all(dlq.Held))
+	held, err := e.store.Groups(e.Context(), e.all(dlq.StateHeld))
 	if err != nil || len(held) != 1 || held[0].Cause != dlq.CauseDestinationOpen {
 		e.Errorf("held groups: %+v, %v", held, err)
 	}
@@ -99,14 +99,14 @@ func testDepth(e *env) {
 
 	e.wantIDs("reserve", e.reserve("o", e.all(), 1, long), dead[:1])
 	e.wantDepth("after reserve", 3, 1, 2)
-	e.resolve("o", dead[0], dlq.Replayed, nil)
+	e.resolve("o", dead[0], dlq.StateReplayed, nil)
 	e.wantDepth("after replay", 2, 1, 2)
 
-	first.State, first.Cause = dlq.Dead, dlq.CauseTimeout
+	first.State, first.Cause = dlq.StateDead, dlq.CauseTimeout
 	e.put(first)
 	e.wantDepth("after an upgrade", 2, 2, 1)
 
-	e.wantIDs("reserve", e.reserve("o", e.all(dlq.Held), 1, long), held[1:])
+	e.wantIDs("reserve", e.reserve("o", e.all(dlq.StateHeld), 1, long), held[1:])
 	e.resolve("o", held[1], "", nil)
 	if _, err := e.store.Purge(e.Context(), dlq.Filter{Queue: e.queue, Cause: dlq.CauseTimeout}); err != nil {
 		e.Fatalf("purge: %v", err)

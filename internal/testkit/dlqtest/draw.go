@@ -37,7 +37,7 @@ func DrawJSON(t *rapid.T, depth int) string {
 func DrawJSONMatch(t *rapid.T) dlq.JSONMatch {
 	return dlq.JSONMatch{
 		Path: rapid.SliceOfN(rapid.SampledFrom([]dlq.JSONStep{
-			{Key: "a"}, {Key: "b"}, {Key: ""}, {Key: "0"}, {Key: "\ufffd"}, {Kind: dlq.JSONAny}, {Kind: dlq.JSONIndex}, {Kind: dlq.JSONIndex, Index: 1},
+			{Key: "a"}, {Key: "b"}, {Key: ""}, {Key: "0"}, {Key: "\ufffd"}, {Kind: dlq.JSONStepAny}, {Kind: dlq.JSONStepIndex}, {Kind: dlq.JSONStepIndex, Index: 1},
 		}), 0, 3).Draw(t, "path"),
 		Value: rapid.SampledFrom([]string{"", "1", "1.0", "-0", "true", "null", `"a"`, `"1"`, `"é"`, "\"\ufffd\"", `"\u0000"`, "1e300000"}).Draw(t, "value"),
 	}

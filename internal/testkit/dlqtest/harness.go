@@ -92,7 +92,7 @@ func (e *env) tick() { e.pass(time.Millisecond) }
 func (e *env) entry() dlq.Entry {
 	job := e.name("job")
 	return dlq.Entry{
-		Job: job, State: dlq.Dead, Queue: e.queue, Kind: "storetest", Destination: "dest", Cause: dlq.CauseExhausted, Error: "boom",
+		Job: job, State: dlq.StateDead, Queue: e.queue, Kind: "storetest", Destination: "dest", Cause: dlq.CauseExhausted, Error: "boom",
 		Message: queue.Message{Body: []byte("payload of " + job), Headers: map[string]string{"h": job}},
 	}
 }
@@ -100,7 +100,7 @@ func (e *env) entry() dlq.Entry {
 // held returns a fresh held entry of a destination that is this test's own.
 func (e *env) held() dlq.Entry {
 	entry := e.entry()
-	entry.State, entry.Cause, entry.Destination = dlq.Held, dlq.CauseDestinationOpen, e.queue
+	entry.State, entry.Cause, entry.Destination = dlq.StateHeld, dlq.CauseDestinationOpen, e.queue
 	return entry
 }
 

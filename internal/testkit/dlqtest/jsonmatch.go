@@ -62,7 +62,7 @@ func testJSONFilter(e *env) {
 		}
 		e.wantJSON(text, entries, m)
 	}
-	two := []dlq.JSONMatch{{Path: []dlq.JSONStep{{Key: "a"}}, Value: "7"}, {Path: []dlq.JSONStep{{Key: "items"}, {Kind: dlq.JSONAny}, {Key: "sku"}}}}
+	two := []dlq.JSONMatch{{Path: []dlq.JSONStep{{Key: "a"}}, Value: "7"}, {Path: []dlq.JSONStep{{Key: "items"}, {Kind: dlq.JSONStepAny}, {Key: "sku"}}}}
 	e.wantJSON("two", entries, two...)
 }
 
@@ -108,10 +108,10 @@ func testJSONOperations(e *env) {
 	}
 	e.wantIDs("reserve", e.reserve("o", odd, 2, long), []string{stored[1], stored[3]})
 	e.wantIDs("reserve the next", e.reserve("o", odd, 1, long), []string{stored[5]})
-	e.resolve("o", stored[1], dlq.Replayed, nil)
+	e.resolve("o", stored[1], dlq.StateReplayed, nil)
 	e.wantIDs("list", e.pages(odd, 1, nil), []string{stored[7], stored[5], stored[3]})
 	e.purge(odd, 1)
-	e.wantState(stored[7], dlq.Purged)
+	e.wantState(stored[7], dlq.StatePurged)
 	odd.States = dlq.States()
 	if n := e.count(odd); n != 3 {
 		e.Errorf("%d entries match, want 3: a purged payload is gone", n)

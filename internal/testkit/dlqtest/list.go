@@ -53,7 +53,7 @@ func testPaging(e *env) {
 	}
 	other := e.held()
 	want = append(e.put(other), want...)
-	e.wantIDs("two states", e.pages(e.all(dlq.Held, dlq.Dead), 4, nil), want)
+	e.wantIDs("two states", e.pages(e.all(dlq.StateHeld, dlq.StateDead), 4, nil), want)
 }
 
 func testStablePaging(e *env) {
@@ -115,15 +115,15 @@ func testFilters(e *env) {
 		want   []int
 	}{
 		"dead by default":    {dlq.Filter{}, []int{1, 0}},
-		"held":               {dlq.Filter{States: []dlq.State{dlq.Held}}, []int{2}},
+		"held":               {dlq.Filter{States: []dlq.State{dlq.StateHeld}}, []int{2}},
 		"all states":         {dlq.Filter{States: dlq.States()}, []int{2, 1, 0}},
-		"no such state":      {dlq.Filter{States: []dlq.State{dlq.Purged}}, nil},
+		"no such state":      {dlq.Filter{States: []dlq.State{dlq.StatePurged}}, nil},
 		"kind":               {dlq.Filter{Kind: "other"}, []int{1}},
 		"destination":        {dlq.Filter{Destination: "dest"}, []int{0}},
 		"cause":              {dlq.Filter{Cause: dlq.CauseTimeout}, []int{1}},
 		"fingerprint":        {dlq.Filter{Fingerprint: dlq.FingerprintError("boom")}, []int{0}},
 		"ids":                {dlq.Filter{IDs: []string{stored[0], "unknown", "'); --"}}, []int{0}},
-		"ids and state":      {dlq.Filter{IDs: stored[:], States: []dlq.State{dlq.Held}}, []int{2}},
+		"ids and state":      {dlq.Filter{IDs: stored[:], States: []dlq.State{dlq.StateHeld}}, []int{2}},
 		"since is inclusive": {dlq.Filter{Since: at(1)}, []int{1}},
 		"until is exclusive": {dlq.Filter{Until: at(1)}, []int{0}},
 		"since and until":    {dlq.Filter{Since: at(0), Until: at(1).Add(1)}, []int{1, 0}},

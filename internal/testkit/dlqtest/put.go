@@ -34,7 +34,7 @@ func putTests() []testCase {
 func testRoundTrip(e *env) {
 	at := time.Date(2026, 7, 1, 12, 0, 0, 123456000, time.UTC)
 	want := dlq.Entry{
-		Job: e.name("job"), Run: 2, State: dlq.Dead, Queue: e.queue, Kind: "email.send", Key: "order \x00 7", Destination: "mail", Group: "order 7",
+		Job: e.name("job"), Run: 2, State: dlq.StateDead, Queue: e.queue, Kind: "email.send", Key: "order \x00 7", Destination: "mail", Group: "order 7",
 		Cause: dlq.CauseTimeout, Error: "no answer from 10.0.0.1 within 30s", AttemptCount: 5,
 		Attempts: []dlq.Attempt{
 			{Number: 4, Started: at, Ended: at.Add(time.Second), Error: "früh"},
@@ -107,19 +107,19 @@ func testPutTwice(e *env) {
 }
 
 func testOtherPayload(e *env) {
-	for _, state := range []dlq.State{dlq.Dead, dlq.Held} {
+	for _, state := range []dlq.State{dlq.StateDead, dlq.StateHeld} {
 		first := e.entry()
 		first.State = state
 		id := e.put(first)[0]
 		before := e.get(id)
 		second := first
-		second.State, second.Message.Body = dlq.Dead, []byte("another")
+		second.State, second.Message.Body = dlq.StateDead, []byte("another")
 		e.put(second, second, first)
 		if diff := cmp.Diff(before, e.get(id)); diff != "" {
 			e.Errorf("another payload changed a %s entry:\n%s", state, diff)
 		}
 		other := e.get(dlq.OtherEntryID(second.Job, second.Run, second.Message.Body))
-		if other.State != dlq.Dead || string(other.Message.Body) != "another" || other.Job != first.Job || other.Run != first.Run {
+		if other.State != dlq.StateDead || string(other.Message.Body) != "another" || other.Job != first.Job || other.Run != first.Run {
 			e.Errorf("the second payload came back as %+v", other)
 		}
 		if n := e.count(dlq.Filter{Queue: e.queue, States: dlq.States()}); n%2 != 0 {
@@ -132,12 +132,12 @@ func testNeverReopens(e *env) {
 	entries := []dlq.Entry{e.entry(), e.entry()}
 	closed := e.put(entries...)
 	e.wantIDs("reserve", e.reserve("o", e.all(), 1, long), closed[:1])
-	e.resolve("o", closed[0], dlq.Replayed, nil)
+	e.resolve("o", closed[0], dlq.StateReplayed, nil)
 	if n, err := e.store.Purge(e.Context(), e.all()); n != 1 || err != nil {
 		e.Fatalf("purged %d, %v", n, err)
 	}
 	before := []dlq.Entry{e.get(closed[0]), e.get(closed[1])}
-	for _, state := range []dlq.State{dlq.Dead, dlq.Held} {
+	for _, state := range []dlq.State{dlq.StateDead, dlq.StateHeld} {
 		for _, entry := range entries {
 			entry.State = state
 			e.put(entry)
@@ -151,12 +151,12 @@ func testNeverReopens(e *env) {
 func testHeldBecomesDead(e *env) {
 	entry := e.held()
 	id := e.put(entry)[0]
-	e.wantIDs("reserve", e.reserve("release", e.all(dlq.Held), 1, long), []string{id})
+	e.wantIDs("reserve", e.reserve("release", e.all(dlq.StateHeld), 1, long), []string{id})
 	held := e.get(id)
-	entry.State, entry.Cause, entry.Error = dlq.Dead, dlq.CauseExpired, "too old"
+	entry.State, entry.Cause, entry.Error = dlq.StateDead, dlq.CauseExpired, "too old"
 	e.put(entry)
 	got := e.get(id)
-	if got.State != dlq.Dead || got.Cause != dlq.CauseExpired || got.Error != "too old" || !got.StoredAt.After(held.StoredAt) {
+	if got.State != dlq.StateDead || got.Cause != dlq.CauseExpired || got.Error != "too old" || !got.StoredAt.After(held.StoredAt) {
 		e.Errorf("upgraded entry: %+v", got)
 	}
 	if diff := cmp.Diff(held.Message, got.Message); diff != "" {
@@ -171,10 +171,10 @@ func testDeadStaysDead(e *env) {
 	entry := e.entry()
 	id := e.put(entry)[0]
 	e.wantIDs("reserve", e.reserve("o", e.all(), 1, long), []string{id})
-	entry.State = dlq.Held
+	entry.State = dlq.StateHeld
 	e.put(entry)
-	e.wantState(id, dlq.Dead)
-	e.resolve("o", id, dlq.Replayed, nil)
+	e.wantState(id, dlq.StateDead)
+	e.resolve("o", id, dlq.StateReplayed, nil)
 }
 
 func testRunsApart(e *env) {
@@ -206,7 +206,7 @@ func testLongError(e *env) {
 func testBadEntries(e *env) {
 	noJob, replayed, good := e.entry(), e.entry(), e.entry()
 	noJob.Job = ""
-	replayed.State = dlq.Replayed
+	replayed.State = dlq.StateReplayed
 	errs := e.store.Put(e.Context(), []dlq.Entry{noJob, good, replayed})
 	if errs[0] == nil || errs[1] != nil || errs[2] == nil {
 		e.Errorf("put answers %v, want an error for the first and the last", errs)
@@ -219,13 +219,13 @@ func testBadEntries(e *env) {
 func testPutTwiceInBatch(e *env) {
 	held := e.held()
 	dead := held
-	dead.State = dlq.Dead
+	dead.State = dlq.StateDead
 	for i, err := range e.store.Put(e.Context(), []dlq.Entry{held, held, dead, held}) {
 		if err != nil {
 			e.Errorf("item %d: %v", i, err)
 		}
 	}
-	e.wantState(dlq.EntryID(held.Job, 0), dlq.Dead)
+	e.wantState(dlq.EntryID(held.Job, 0), dlq.StateDead)
 	if errs := e.store.Put(e.Context(), nil); len(errs) != 0 {
 		e.Errorf("empty batch got %d answers", len(errs))
 	}

@@ -33,14 +33,14 @@ func testPurge(e *env) {
 	e.tick()
 	e.purge(dlq.Filter{IDs: stored[:1]}, 1)
 	got := e.get(stored[0])
-	if got.State != dlq.Purged || len(got.Message.Body) != 0 || len(got.Message.Headers) != 0 || !got.ChangedAt.After(before.ChangedAt) {
+	if got.State != dlq.StatePurged || len(got.Message.Body) != 0 || len(got.Message.Headers) != 0 || !got.ChangedAt.After(before.ChangedAt) {
 		e.Errorf("purged entry: %+v", got)
 	}
 	if got.Error != before.Error || got.Kind != before.Kind || got.Fingerprint != before.Fingerprint {
 		e.Errorf("a purge lost what people look for: %+v", got)
 	}
 	e.purge(dlq.Filter{IDs: stored[:1], States: dlq.States()}, 0)
-	e.wantState(stored[1], dlq.Dead)
+	e.wantState(stored[1], dlq.StateDead)
 }
 
 func testPurgeMany(e *env) {
@@ -60,25 +60,25 @@ func testPurgeReserved(e *env) {
 	stored := e.some(2)
 	e.reserve("o", dlq.Filter{IDs: stored[:1]}, 1, e.short)
 	e.purge(e.all(), 1)
-	e.resolve("o", stored[0], dlq.Dead, nil)
+	e.resolve("o", stored[0], dlq.StateDead, nil)
 	e.purge(e.all(), 1)
 
 	stored = e.some(1)
 	e.reserve("o", e.all(), 1, e.short)
 	e.pass(e.short)
 	e.purge(e.all(), 1)
-	e.resolve("o", stored[0], dlq.Replayed, dlq.ErrNotReserved)
+	e.resolve("o", stored[0], dlq.StateReplayed, dlq.ErrNotReserved)
 }
 
 func testPurgeStates(e *env) {
 	dead := e.some(2)
 	held := e.put(e.held())
 	e.reserve("o", dlq.Filter{IDs: dead[:1]}, 1, long)
-	e.resolve("o", dead[0], dlq.Replayed, nil)
+	e.resolve("o", dead[0], dlq.StateReplayed, nil)
 	e.purge(e.all(), 1)
-	e.wantState(dead[0], dlq.Replayed)
-	e.wantState(held[0], dlq.Held)
-	e.purge(e.all(dlq.Held, dlq.Replayed), 2)
+	e.wantState(dead[0], dlq.StateReplayed)
+	e.wantState(held[0], dlq.StateHeld)
+	e.purge(e.all(dlq.StateHeld, dlq.StateReplayed), 2)
 }
 
 func (e *env) expire(retention time.Duration, limit int) int {
@@ -108,19 +108,19 @@ func testExpire(e *env) {
 	stored := e.some(3)
 	held := e.put(e.held())[0]
 	e.expireAll(long)
-	e.wantState(stored[0], dlq.Dead)
+	e.wantState(stored[0], dlq.StateDead)
 	e.purge(dlq.Filter{IDs: stored[1:2]}, 1)
 	e.pass(e.short)
 	// A change of state starts the time anew.
 	e.reserve("o", dlq.Filter{IDs: stored[2:]}, 1, long)
-	e.resolve("o", stored[2], dlq.Replayed, nil)
+	e.resolve("o", stored[2], dlq.StateReplayed, nil)
 	fresh := e.some(1)[0]
 	e.expireAll(e.short)
 	e.gone(stored[0])
 	e.gone(stored[1])
-	e.wantState(stored[2], dlq.Replayed)
-	e.wantState(fresh, dlq.Dead)
-	e.wantState(held, dlq.Held)
+	e.wantState(stored[2], dlq.StateReplayed)
+	e.wantState(fresh, dlq.StateDead)
+	e.wantState(held, dlq.StateHeld)
 }
 
 func testExpireReserved(e *env) {
@@ -128,7 +128,7 @@ func testExpireReserved(e *env) {
 	e.reserve("o", e.all(), 1, long)
 	e.pass(e.short)
 	e.expireAll(e.short)
-	e.resolve("o", id, dlq.Replayed, nil)
+	e.resolve("o", id, dlq.StateReplayed, nil)
 }
 
 func testExpireLimit(e *env) {

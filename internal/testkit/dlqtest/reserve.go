@@ -33,12 +33,12 @@ func testReserveExclusive(e *env) {
 	stored := e.some(3)
 	e.wantIDs("a", e.reserve("a", e.all(), 2, long), stored[:2])
 	e.wantIDs("b", e.reserve("b", e.all(), 3, long), stored[2:])
-	e.resolve("b", stored[0], dlq.Replayed, dlq.ErrNotReserved)
-	e.resolve("b", stored[0], dlq.Dead, dlq.ErrNotReserved)
-	e.resolve("a", stored[0], dlq.Dead, nil)
+	e.resolve("b", stored[0], dlq.StateReplayed, dlq.ErrNotReserved)
+	e.resolve("b", stored[0], dlq.StateDead, dlq.ErrNotReserved)
+	e.resolve("a", stored[0], dlq.StateDead, nil)
 	e.wantIDs("b again", e.reserve("b", e.all(), 3, long), stored[:1])
-	e.resolve("a", stored[0], dlq.Replayed, dlq.ErrNotReserved)
-	e.resolve("b", stored[0], dlq.Replayed, nil)
+	e.resolve("a", stored[0], dlq.StateReplayed, dlq.ErrNotReserved)
+	e.resolve("b", stored[0], dlq.StateReplayed, nil)
 	// Reserving hides nothing from people.
 	e.wantIDs("list", e.pages(e.all(), 10, nil), []string{stored[2], stored[1]})
 }
@@ -48,9 +48,9 @@ func testReserveRunsOut(e *env) {
 	e.wantIDs("a", e.reserve("a", e.all(), 2, e.short), stored)
 	e.pass(e.short)
 	e.wantIDs("b", e.reserve("b", e.all(), 1, long), stored[:1])
-	e.resolve("a", stored[0], dlq.Replayed, dlq.ErrNotReserved)
+	e.resolve("a", stored[0], dlq.StateReplayed, dlq.ErrNotReserved)
 	// Nobody else took the second: a late mark is better than a second publish.
-	e.resolve("a", stored[1], dlq.Replayed, nil)
+	e.resolve("a", stored[1], dlq.StateReplayed, nil)
 }
 
 func testReserveFilter(e *env) {
@@ -69,15 +69,15 @@ func testReserveStates(e *env) {
 	stored := e.some(3)
 	held := e.put(e.held())
 	e.reserve("o", dlq.Filter{IDs: stored[:1]}, 1, long)
-	e.resolve("o", stored[0], dlq.Replayed, nil)
+	e.resolve("o", stored[0], dlq.StateReplayed, nil)
 	if _, err := e.store.Purge(e.Context(), dlq.Filter{IDs: stored[1:2]}); err != nil {
 		e.Fatalf("purge: %v", err)
 	}
 	e.wantIDs("dead by default", e.reserve("o", e.all(), 10, long), stored[2:])
-	e.wantIDs("held", e.reserve("o", e.all(dlq.Held), 10, long), held)
-	e.wantIDs("closed ones", e.reserve("o", e.all(dlq.Replayed, dlq.Purged), 10, long), []string{})
-	e.resolve("o", stored[2], dlq.Dead, nil)
-	e.resolve("o", held[0], dlq.Held, nil)
+	e.wantIDs("held", e.reserve("o", e.all(dlq.StateHeld), 10, long), held)
+	e.wantIDs("closed ones", e.reserve("o", e.all(dlq.StateReplayed, dlq.StatePurged), 10, long), []string{})
+	e.resolve("o", stored[2], dlq.StateDead, nil)
+	e.resolve("o", held[0], dlq.StateHeld, nil)
 	e.wantIDs("any", e.reserve("o", e.all(dlq.States()...), 10, long), []string{stored[2], held[0]})
 }
 

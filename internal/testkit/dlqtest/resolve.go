@@ -21,39 +21,39 @@ func resolveTests() []testCase {
 
 func testResolveReplayed(e *env) {
 	id := e.some(1)[0]
-	e.resolve("o", id, dlq.Replayed, dlq.ErrNotReserved)
+	e.resolve("o", id, dlq.StateReplayed, dlq.ErrNotReserved)
 	e.reserve("o", e.all(), 1, long)
 	before := e.get(id)
 	e.tick()
-	e.resolve("o", id, dlq.Replayed, nil)
+	e.resolve("o", id, dlq.StateReplayed, nil)
 	got := e.get(id)
-	if got.State != dlq.Replayed || !got.ChangedAt.After(before.ChangedAt) || !got.StoredAt.Equal(before.StoredAt) {
+	if got.State != dlq.StateReplayed || !got.ChangedAt.After(before.ChangedAt) || !got.StoredAt.Equal(before.StoredAt) {
 		e.Errorf("replayed entry: %+v, before %+v", got, before)
 	}
 	if diff := cmp.Diff(before.Message, got.Message); diff != "" {
 		e.Errorf("a replay changed the message:\n%s", diff)
 	}
-	e.resolve("o", id, dlq.Replayed, dlq.ErrNotReserved)
-	e.resolve("o", id, dlq.Dead, dlq.ErrNotReserved)
-	e.wantState(id, dlq.Replayed)
+	e.resolve("o", id, dlq.StateReplayed, dlq.ErrNotReserved)
+	e.resolve("o", id, dlq.StateDead, dlq.ErrNotReserved)
+	e.wantState(id, dlq.StateReplayed)
 }
 
 func testGiveBack(e *env) {
 	dead, held := e.some(1)[0], e.put(e.held())[0]
 	before := []dlq.Entry{e.get(dead), e.get(held)}
-	e.reserve("o", e.all(dlq.Dead, dlq.Held), 2, long)
-	e.resolve("o", dead, dlq.Dead, nil)
-	e.resolve("o", held, dlq.Held, nil)
+	e.reserve("o", e.all(dlq.StateDead, dlq.StateHeld), 2, long)
+	e.resolve("o", dead, dlq.StateDead, nil)
+	e.resolve("o", held, dlq.StateHeld, nil)
 	if diff := cmp.Diff(before, []dlq.Entry{e.get(dead), e.get(held)}); diff != "" {
 		e.Errorf("given back changed:\n%s", diff)
 	}
-	e.wantIDs("reserve", e.reserve("p", e.all(dlq.Dead, dlq.Held), 2, long), []string{dead, held})
+	e.wantIDs("reserve", e.reserve("p", e.all(dlq.StateDead, dlq.StateHeld), 2, long), []string{dead, held})
 }
 
 func testRemoveHeld(e *env) {
 	entry := e.held()
 	id := e.put(entry)[0]
-	e.reserve("o", e.all(dlq.Held), 1, long)
+	e.reserve("o", e.all(dlq.StateHeld), 1, long)
 	e.resolve("o", id, "", nil)
 	if _, err := e.store.Get(e.Context(), id); !errors.Is(err, dlq.ErrNotFound) {
 		e.Errorf("a released entry is still there: %v", err)
@@ -61,7 +61,7 @@ func testRemoveHeld(e *env) {
 	e.resolve("o", id, "", dlq.ErrNotReserved)
 	// The same run may be held, or die, later.
 	e.put(entry)
-	e.wantState(id, dlq.Held)
+	e.wantState(id, dlq.StateHeld)
 }
 
 // The destination is still sick: the released job comes back and is held again before its release was marked. The worker has acked
@@ -69,22 +69,22 @@ func testRemoveHeld(e *env) {
 func testHeldAgain(e *env) {
 	entry := e.held()
 	id := e.put(entry)[0]
-	e.reserve("release", e.all(dlq.Held), 1, long)
+	e.reserve("release", e.all(dlq.StateHeld), 1, long)
 	e.put(entry)
 	e.resolve("release", id, "", dlq.ErrNotReserved)
-	e.wantState(id, dlq.Held)
-	e.wantIDs("reserve", e.reserve("next", e.all(dlq.Held), 1, long), []string{id})
+	e.wantState(id, dlq.StateHeld)
+	e.wantIDs("reserve", e.reserve("next", e.all(dlq.StateHeld), 1, long), []string{id})
 }
 
 func testResolveTransitions(e *env) {
 	dead, held := e.some(1)[0], e.put(e.held())[0]
-	e.reserve("o", e.all(dlq.Dead, dlq.Held), 2, long)
+	e.reserve("o", e.all(dlq.StateDead, dlq.StateHeld), 2, long)
 	for _, r := range []dlq.Resolution{
-		{ID: dead, To: dlq.Held},
+		{ID: dead, To: dlq.StateHeld},
 		{ID: dead},
-		{ID: dead, To: dlq.Purged},
-		{ID: held, To: dlq.Replayed},
-		{ID: held, To: dlq.Dead},
+		{ID: dead, To: dlq.StatePurged},
+		{ID: held, To: dlq.StateReplayed},
+		{ID: held, To: dlq.StateDead},
 		{ID: held, To: "nonsense"},
 	} {
 		errs := e.store.Resolve(e.Context(), "o", []dlq.Resolution{r})
@@ -93,7 +93,7 @@ func testResolveTransitions(e *env) {
 		}
 	}
 	// Refused resolutions leave the reservation as it was.
-	e.resolve("o", dead, dlq.Replayed, nil)
+	e.resolve("o", dead, dlq.StateReplayed, nil)
 	e.resolve("o", held, "", nil)
 }
 
@@ -101,10 +101,10 @@ func testResolveBatch(e *env) {
 	stored := e.some(3)
 	e.reserve("o", dlq.Filter{IDs: []string{stored[0], stored[2]}}, 2, long)
 	errs := e.store.Resolve(e.Context(), "o", []dlq.Resolution{
-		{ID: stored[0], To: dlq.Replayed},
-		{ID: stored[1], To: dlq.Replayed},
-		{ID: "unknown", To: dlq.Replayed},
-		{ID: stored[2], To: dlq.Replayed},
+		{ID: stored[0], To: dlq.StateReplayed},
+		{ID: stored[1], To: dlq.StateReplayed},
+		{ID: "unknown", To: dlq.StateReplayed},
+		{ID: stored[2], To: dlq.StateReplayed},
 	})
 	for i, want := range []error{nil, dlq.ErrNotReserved, dlq.ErrNotReserved, nil} {
 		if !errors.Is(errs[i], want) {

@@ -93,7 +93,7 @@ func (w *watcher) Observe(e worker.Event) {
 		w.last.Store(time.Now().UnixNano())
 	case *worker.Settled:
 		w.last.Store(time.Now().UnixNano())
-		if e.Outcome == worker.Duplicate {
+		if e.Outcome == worker.OutcomeDuplicate {
 			w.absorbed.Add(1)
 		}
 	}

@@ -105,7 +105,7 @@ func (c *check) effects(ctx context.Context) {
 func (c *check) effect(ctx context.Context, job string, written []effect) {
 	record, err := c.Stack.Claims.Get(ctx, keyOf(job))
 	switch {
-	case err != nil || record.State != idempotency.Completed:
+	case err != nil || record.State != idempotency.StatusCompleted:
 		c.find(Lost, "%s: not completed (record %+v, error %v)", job, record, err)
 	case len(written) != 1 || written[0].Attempt != record.Attempt || written[0].Token != record.Token:
 		c.find(Effect, "%s: completed by attempt %d with token %d, written %s", job, record.Attempt, record.Token, fmt.Sprint(written))

@@ -119,7 +119,7 @@ func (c *check) find(rule Rule, format string, args ...any) {
 // completed returns the attempt that the store holds as completed, 0 if the job is dead, and finds jobs that are neither.
 func (c *check) completed(ctx context.Context, key string) int {
 	record, err := c.Stack.Claims.Get(ctx, keyOf(key))
-	if err == nil && record.State == idempotency.Completed {
+	if err == nil && record.State == idempotency.StatusCompleted {
 		return record.Attempt
 	}
 	_, dead := c.Stack.Dead.Get(ctx, dlq.EntryID(key, 0))

@@ -21,7 +21,7 @@ func (s told) Get(_ context.Context, key idempotency.Key) (idempotency.Record, e
 	if !ok {
 		return idempotency.Record{}, idempotency.ErrNotFound
 	}
-	return idempotency.Record{State: idempotency.Completed, Attempt: attempt}, nil
+	return idempotency.Record{State: idempotency.StatusCompleted, Attempt: attempt}, nil
 }
 
 type toldDead struct {

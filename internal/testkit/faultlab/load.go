@@ -84,7 +84,7 @@ func ids(batch []worker.NewJob) []string {
 
 // registry returns the kinds with handlers that write to book, and the transactional one if it has an effect.
 func registry(book *Book, effect func(context.Context) error) (*worker.Registry, error) {
-	backoff, err := schedule.Constant(200*time.Millisecond, schedule.Full)
+	backoff, err := schedule.Constant(200*time.Millisecond, schedule.JitterFull)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (p *pending) left(ctx context.Context) ([]string, error) {
 			p.ids = open
 			return open, fmt.Errorf("claim store: %w", err)
 		}
-		if err != nil || record.State != idempotency.Completed && !record.Closed {
+		if err != nil || record.State != idempotency.StatusCompleted && !record.Closed {
 			open = append(open, id)
 		}
 	}

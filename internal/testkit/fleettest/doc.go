@@ -1,4 +1,4 @@
-// Package fleettest is the conformance suite of [fleet.Board]: it proves the guarantees that package fleet states, for any implementation.
+// Package fleettest is the conformance suite of [fleet.StatusStore]: it proves the guarantees that package fleet states, for any implementation.
 //
 // A board's own test is
 //

@@ -16,7 +16,7 @@ import (
 type Harness struct {
 	// Open returns a board that is closed by t.Cleanup. It may hold reports of others. It is called inside a synctest bubble unless Age is
 	// set. Required.
-	Open func(t *testing.T) fleet.Board
+	Open func(t *testing.T) fleet.StatusStore
 	// Age makes a publisher's report older by d than it is. Nil means that the board reads time.Now: each test then runs in a synctest
 	// bubble, where time passes at once.
 	Age func(t *testing.T, id string, d time.Duration)
@@ -56,7 +56,7 @@ var names atomic.Int64
 // env is one test's board, and a name that the publishers of no other test begin with.
 type env struct {
 	*testing.T
-	board fleet.Board
+	board fleet.StatusStore
 	age   func(t *testing.T, id string, d time.Duration)
 	name  string
 }
