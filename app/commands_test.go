@@ -246,6 +246,7 @@ func TestVersion(t *testing.T) {
 
 // A job that names no queue goes where somebody works.
 func TestEnqueueWithoutAQueue(t *testing.T) {
+	t.Parallel()
 	for queues, want := range map[string]string{"mail": "mail", "mail,default": "default", "b,a": "b"} {
 		path := filepath.Join(t.TempDir(), "q.db")
 		var out strings.Builder

@@ -32,7 +32,7 @@ import (
 func replayTool(t *testing.T) string {
 	t.Helper()
 	tool := filepath.Join(t.TempDir(), "dlq-replay")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", tool, "../cmd/dlq-replay").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-s -w", "-o", tool, "../cmd/dlq-replay").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
 	return tool

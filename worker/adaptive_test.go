@@ -16,6 +16,7 @@ var errOverloaded = errors.New("overloaded")
 
 // A bulkhead that adapts comes down to what the other side serves, and back up when it serves more.
 func TestBulkheadFollowsTheCapacity(t *testing.T) {
+	t.Parallel()
 	var running, capacity atomic.Int32
 	capacity.Store(2)
 	registry := worker.NewRegistry()
@@ -73,6 +74,7 @@ func TestAdaptiveNeedsABulkhead(t *testing.T) {
 
 // The timeout comes down to what attempts take, and goes back up when they take longer. Neither jobs nor breaker are worse for it.
 func TestTimeoutFollowsHowLongAttemptsTake(t *testing.T) {
+	t.Parallel()
 	var length, cut atomic.Int64
 	length.Store(int64(100 * time.Millisecond))
 	registry := worker.NewRegistry()
@@ -117,6 +119,7 @@ func TestTimeoutFollowsHowLongAttemptsTake(t *testing.T) {
 
 // A destination of its own pace has a timeout of its own, never above the kind's.
 func TestDestinationsTimeoutHoldsForItsJobs(t *testing.T) {
+	t.Parallel()
 	ends := make(chan time.Duration, 1)
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Timeout: 10 * time.Second, Idempotency: worker.IdempotencyNone}, func(ctx context.Context, job *worker.Job) error {

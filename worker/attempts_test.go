@@ -12,6 +12,7 @@ import (
 
 // A kind may give a job more or fewer attempts than the others of the kind have; keyed or not, the job runs that often and is told so.
 func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
+	t.Parallel()
 	for name, form := range map[string]worker.Idempotency{"keyed": worker.IdempotencyKeyed, "not keyed": worker.IdempotencyNone} {
 		t.Run(name, func(t *testing.T) {
 			own := map[string]int{"fewer": 2, "more": 9, "as the kind": 0}

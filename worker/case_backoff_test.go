@@ -45,11 +45,9 @@ func returns(t *testing.T, n int, backoff schedule.Backoff) []time.Duration {
 
 // Jobs that failed together must not come back together.
 func TestFailedJobsComeBackSpread(t *testing.T) {
+	t.Parallel()
 	const delay = 10 * time.Second
-	jobs := 500
-	if testing.Short() {
-		jobs = 150
-	}
+	const jobs = 150
 	factor, err := schedule.Factor(0.8, 1.2)
 	if err != nil {
 		t.Fatal(err)
@@ -87,6 +85,7 @@ func TestFailedJobsComeBackSpread(t *testing.T) {
 
 // What the other side asks for is the least, jitter never cuts it, and nonsense changes nothing.
 func TestRetryAfterIsNeverUndercut(t *testing.T) {
+	t.Parallel()
 	backoff, err := schedule.Constant(time.Second, must(schedule.Factor(0.8, 1.2)))
 	if err != nil {
 		t.Fatal(err)

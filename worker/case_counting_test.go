@@ -40,6 +40,7 @@ func testExactlyMaxAttempts(t *testing.T, on stores) {
 
 // While the store of claims refuses, jobs with a key are not called and nothing dies for it; leasing pauses, and resumes by itself.
 func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
+	t.Parallel()
 	watch := &pauses{}
 	cfg := jobtest.Config{Worker: worker.Config{Observer: watch, Concurrency: 5}}
 	inBench(t, cfg, worker.KindConfig{MaxAttempts: 3}, fails, func(t *testing.T, b *jobtest.Bench) {
@@ -79,6 +80,7 @@ func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 
 // Kinds without a key need no store: they are bounded by their own count.
 func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
+	t.Parallel()
 	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 3, Idempotency: worker.IdempotencyNone}, fails, func(t *testing.T, b *jobtest.Bench) {
 		b.Break(jobtest.PartClaims)
 		id := b.Enqueue(worker.NewJob{Kind: "job"})
@@ -91,6 +93,7 @@ func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
 
 // A job whose destination may not be called waits, and spends no attempt on it: held while an operator says so, and put back by a breaker.
 func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Idempotency: form}
 		inBench(t, jobtest.Config{}, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
@@ -109,6 +112,7 @@ func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 }
 
 func TestRateLimitSpendsNoAttempt(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		cfg := jobtest.Config{Worker: worker.Config{Destinations: pools.DestinationsConfig{
 			Default: pools.DestinationConfig{Rate: pools.RateConfig{Rate: 1.0 / 60}},
@@ -131,6 +135,7 @@ func TestRateLimitSpendsNoAttempt(t *testing.T) {
 
 // A crash is an attempt: a job that kills its worker each time is dead after its maximum, not looping for ever.
 func TestJobThatKillsItsWorkerDies(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		synctest.Test(t, func(t *testing.T) {
 			r := worker.NewRegistry()

@@ -43,6 +43,7 @@ func jobsTo(b *jobtest.Bench, destination string, n int) {
 
 // One destination that hangs must not take every slot.
 func TestHangingDestinationCostsOnlyItsOwnJobs(t *testing.T) {
+	t.Parallel()
 	v := newVisits()
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency:  10,
@@ -71,6 +72,7 @@ func TestHangingDestinationCostsOnlyItsOwnJobs(t *testing.T) {
 
 // A job that its own destination's limit stops must take nothing from the limit that all share.
 func TestRefusedJobTakesNothingFromTheSharedLimit(t *testing.T) {
+	t.Parallel()
 	v := newVisits()
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency: 10,

@@ -124,6 +124,7 @@ func testRejectionIsNotServedAgain(t *testing.T, on stores) {
 
 // The same key with another payload is a conflict while the first is done, running, or between its attempts.
 func TestSameKeyWithAnotherPayloadIsAConflict(t *testing.T) {
+	t.Parallel()
 	onStores(t, testSameKeyWithAnotherPayloadIsAConflict)
 }
 

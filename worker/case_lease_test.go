@@ -16,6 +16,7 @@ import (
 // A handler that hangs and ignores its context must not keep its job: another worker runs the second attempt, then the job is dead of its
 // timeout, and the handlers that still hang are named.
 func TestHungHandlerLosesItsJob(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		let := make(chan struct{})
 		kind := worker.KindConfig{
@@ -66,6 +67,7 @@ func dead(t *testing.T, b *jobtest.Bench, id string) string {
 
 // A job that is finished while its message is already visible again stays done: what follows is told so and does not run.
 func TestJobFinishedWhileItsLeaseIsLostStaysDone(t *testing.T) {
+	t.Parallel()
 	inBench(t, jobtest.Config{}, worker.KindConfig{}, func(context.Context, *worker.Job) error {
 		time.Sleep(5 * time.Second)
 		return nil
@@ -87,6 +89,7 @@ func TestJobFinishedWhileItsLeaseIsLostStaysDone(t *testing.T) {
 
 // A worker that lost its network acts on what it knew before: it must not touch the claim of the one that took over.
 func TestStaleWorkerDoesNotTouchTheNewClaim(t *testing.T) {
+	t.Parallel()
 	var causes []error
 	kind := worker.KindConfig{Timeout: time.Minute}
 	cfg := jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second}}
@@ -129,6 +132,7 @@ func TestStaleWorkerDoesNotTouchTheNewClaim(t *testing.T) {
 
 // A job whose worker dies at any moment is ready again within one lease, although no lease record of its own can be found.
 func TestOrphanIsReadyWithinOneLease(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		cfg := jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second}}
 		inBench(t, cfg, worker.KindConfig{Idempotency: form}, func(ctx context.Context, job *worker.Job) error {

@@ -38,6 +38,7 @@ func (c *calls) reset() {
 // A2: the broker hands a message over that this worker is still working on. When both deliveries are closed, nobody extends it any more, and the
 // retry comes when it was to come.
 func TestDuplicateDeliveryLeavesNoRenewal(t *testing.T) {
+	t.Parallel()
 	c, registry := &calls{}, worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{Backoff: every(t, 3*time.Second)}, func(_ context.Context, job *worker.Job) error {
 		if c.note(job) == 1 {
@@ -73,6 +74,7 @@ func TestDuplicateDeliveryLeavesNoRenewal(t *testing.T) {
 
 // E2: exactly as many calls as attempts, with the handler's own last error and the right number in the dead letter.
 func TestExactlyMaxAttemptsOnEveryBroker(t *testing.T) {
+	t.Parallel()
 	for name, caps := range map[string]queue.Capabilities{"counting": {CountsAttempts: true}, "not counting": {}, "FIFO": {FIFO: true}} {
 		for _, most := range []int{1, 3} {
 			forms(t, func(t *testing.T, form worker.Idempotency) {
@@ -100,6 +102,7 @@ const ceiling = 432 * time.Second // 12 h, scaled by 100
 
 // F1: a delay that reaches beyond what the broker can hide a message for. It comes back early, which is no attempt, and runs when it was to run.
 func TestDelayBeyondTheCeilingIsKept(t *testing.T) {
+	t.Parallel()
 	c, registry := &calls{}, worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{Timeout: 2 * time.Minute, MaxAttempts: 2, Backoff: every(t, ceiling)}, func(_ context.Context, job *worker.Job) error {
 		c.note(job)
@@ -136,6 +139,7 @@ func TestDelayBeyondTheCeilingIsKept(t *testing.T) {
 // F1: a job that waited in this worker for its turn runs into the ceiling of its lease. An unkeyed one is told in time to be settled; a keyed one
 // goes on, and the copy that comes meanwhile runs nothing.
 func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		var cause error
 		var told, lost time.Time
@@ -214,6 +218,7 @@ func (b *bubble) leasesLost() (n int) {
 
 // F2: a delay longer than the broker's own, three workers and a short lease: the job runs once, when it is due.
 func TestLongDelayRunsOnce(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		c, registry := &calls{}, worker.NewRegistry()
 		work(registry, "job", worker.KindConfig{Idempotency: form}, func(_ context.Context, job *worker.Job) error {
@@ -243,6 +248,7 @@ func TestLongDelayRunsOnce(t *testing.T) {
 
 // F2: a FIFO queue has no delay of a job's own, and says so at enqueue.
 func TestDelayOnFIFOIsRefused(t *testing.T) {
+	t.Parallel()
 	client, err := worker.NewClient(worker.ClientConfig{Broker: newFakeBroker(queue.Capabilities{FIFO: true})})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 // A broker that goes away is told of once, not at each try, and so is its return, also when the queue is empty then.
 func TestBrokerOutageIsToldOnce(t *testing.T) {
+	t.Parallel()
 	watch := &pauses{}
 	cfg := jobtest.Config{Worker: worker.Config{Observer: watch}}
 	inBench(t, cfg, worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {

@@ -59,6 +59,7 @@ func poisonous(t *testing.T) map[string]queue.Message {
 
 // What cannot be decoded is dead at once, with its bytes, is not run, and does not hold up what comes behind it.
 func TestUndecodableMessagesDieOnTheirFirstDelivery(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r, ran := worker.NewRegistry(), 0
 		for _, kind := range []string{"a.ok", "b.ok"} {
@@ -99,6 +100,7 @@ func TestUndecodableMessagesDieOnTheirFirstDelivery(t *testing.T) {
 
 // A kind that nobody knows waits for the deploy that brings it, looks few times, then dies, and never vanishes.
 func TestUnknownKindWaitsThenDies(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := worker.NewRegistry()
 		work(r, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
@@ -125,6 +127,7 @@ func TestUnknownKindWaitsThenDies(t *testing.T) {
 }
 
 func TestUnknownKindRunsOnceItsHandlerIsDeployed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := worker.NewRegistry()
 		work(r, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })

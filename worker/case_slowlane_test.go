@@ -86,6 +86,7 @@ func inHangingFleet(t *testing.T, lane pools.SlowLaneConfig, do func(t *testing.
 
 // K2: 34 hanging endpoints of 3 calls each would take all of 100 slots. They get a quarter, and no job to a healthy endpoint is ever put back.
 func TestHealthyEndpointsNeverWaitForHangingOnes(t *testing.T) {
+	t.Parallel()
 	inHangingFleet(t, pools.SlowLaneConfig{Slots: 25}, func(t *testing.T, w *waits) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -103,6 +104,7 @@ func TestHealthyEndpointsNeverWaitForHangingOnes(t *testing.T) {
 
 // Without the lane they do: the test above would not hold by itself.
 func TestHangingEndpointsTakeEverySlotWithoutALane(t *testing.T) {
+	t.Parallel()
 	inHangingFleet(t, pools.SlowLaneConfig{}, func(t *testing.T, w *waits) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

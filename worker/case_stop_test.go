@@ -23,6 +23,7 @@ func untilDone(ctx context.Context, _ *worker.Job) error {
 
 // The last attempt runs into its timeout: settlement must not use the context that is over.
 func TestTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T) {
+	t.Parallel()
 	onStores(t, testTimeoutOfTheLastAttemptIsADeadLetter)
 }
 
@@ -43,6 +44,7 @@ func testTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T, on stores) {
 
 // A stop in the middle of the last attempt gives the job back: it has not failed, and its attempt is not spent.
 func TestStopInTheLastAttemptGivesTheJobBack(t *testing.T) {
+	t.Parallel()
 	onStores(t, testStopInTheLastAttemptGivesTheJobBack)
 }
 
@@ -96,6 +98,7 @@ func testManyStopsSpendNoAttempt(t *testing.T, on stores) {
 
 // A worker that is stopped before it could begin has nothing to complain of.
 func TestStopBeforeTheStartIsClean(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := memoryRig(t)
 		registry := worker.NewRegistry()

@@ -29,6 +29,7 @@ func (c *countingClaims) InTx(ctx context.Context, comp idempotency.Completion, 
 
 // Where queue and claims share a file, a job's completion and its ack are one transaction.
 func TestCompletionAndAckAreOneTransaction(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := memoryRig(t)
 		store, err := claimsqlite.New(t.Context(), r.broker.File())

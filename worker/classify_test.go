@@ -12,6 +12,7 @@ import (
 )
 
 func TestClassify(t *testing.T) {
+	t.Parallel()
 	plain := errors.New("boom")
 	gone := &Error{Outcome: OutcomeRejected, Err: plain, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored}
 	for _, c := range []struct {
@@ -56,6 +57,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestUnavailableNamesItsDestination(t *testing.T) {
+	t.Parallel()
 	v := classify(Unavailable("ledger", errors.New("refused")), nil)
 	if v.destination != "ledger" || v.err.Error() != "ledger: refused" {
 		t.Errorf("got destination %q, error %q", v.destination, v.err)

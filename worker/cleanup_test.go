@@ -13,6 +13,7 @@ import (
 
 // A worker removes ended keys and dead letters when their time is over, and not before.
 func TestEndedRecordsAreRemovedInTime(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{MaxAge: time.Hour}, func(_ context.Context, job *worker.Job) error {
 		if job.ID == "dead" {

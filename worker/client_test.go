@@ -17,6 +17,7 @@ import (
 )
 
 func TestEnqueueRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rig := memoryRig(t)
 		client := rig.client(t)
@@ -44,6 +45,7 @@ func TestEnqueueRefusesWhatMakesNoSense(t *testing.T) {
 }
 
 func TestEnqueueBatchFailsOneByOne(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rig := memoryRig(t)
 		results := rig.client(t).EnqueueBatch(context.Background(), []worker.NewJob{
@@ -69,9 +71,10 @@ func TestEnqueueBatchFailsOneByOne(t *testing.T) {
 }
 
 func TestDelayAtAndDeadline(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	ran := make(map[string]time.Duration)
-	worker.Handle(registry, worker.Kind[[]byte]{Name: "k"}, func(ctx context.Context, _ []byte) error {
+	worker.Handle(registry, worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{MaxAge: time.Hour}}, func(ctx context.Context, _ []byte) error {
 		job := worker.JobFrom(ctx)
 		ran[job.ID] = time.Since(job.EnqueuedAt).Round(100 * time.Millisecond)
 		return nil
@@ -79,10 +82,10 @@ func TestDelayAtAndDeadline(t *testing.T) {
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "now"})
 		b.enqueue(worker.NewJob{Kind: "k", ID: "delay", Delay: 90 * time.Second})
-		b.enqueue(worker.NewJob{Kind: "k", ID: "at", At: time.Now().Add(36 * time.Hour)}) // above the max age, which counts from the due time
+		b.enqueue(worker.NewJob{Kind: "k", ID: "at", At: time.Now().Add(2 * time.Hour)}) // above the max age, which counts from the due time
 		b.enqueue(worker.NewJob{Kind: "k", ID: "past", At: time.Now().Add(-time.Hour)})
-		b.after(48 * time.Hour)
-		want := map[string]time.Duration{"now": 0, "delay": 90 * time.Second, "at": 36 * time.Hour, "past": 0}
+		b.after(3 * time.Hour)
+		want := map[string]time.Duration{"now": 0, "delay": 90 * time.Second, "at": 2 * time.Hour, "past": 0}
 		if diff := cmp.Diff(want, ran); diff != "" {
 			t.Error(diff)
 		}
@@ -90,6 +93,7 @@ func TestDelayAtAndDeadline(t *testing.T) {
 }
 
 func TestJobsThatComeTooLateExpire(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{MaxAge: time.Hour}}, nop)
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
@@ -111,6 +115,7 @@ func TestJobsThatComeTooLateExpire(t *testing.T) {
 
 // A job that failed, and whose time is over before its next try, takes its history to the dead letters and leaves its key free.
 func TestExpiryAfterAFailureClosesTheRun(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	kind := worker.Kind[[]byte]{Name: "k"}
 	worker.Handle(registry, kind, func(context.Context, []byte) error { return errors.New("first failure") })

@@ -16,6 +16,7 @@ import (
 
 // A job that was published twice under one id, with other bytes, must not take the first one's place in the dead letters.
 func TestDeadLettersOfOneIDKeepBothPayloads(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{MaxAttempts: 2}, fails)
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
@@ -41,6 +42,7 @@ func TestDeadLettersOfOneIDKeepBothPayloads(t *testing.T) {
 
 // Fewer attempts after a deploy do not make workers look lost that reported every one of them.
 func TestLoweredMaxAttemptsIsNoLostWorker(t *testing.T) {
+	t.Parallel()
 	most := 5
 	run := func(b *bubble) *worker.Registry {
 		registry := worker.NewRegistry()

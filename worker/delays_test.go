@@ -15,6 +15,7 @@ import (
 
 // However far away a handler puts its job, it comes back no later than when it expires, so that somebody hears of it.
 func TestHugeDelaysEndWithTheJob(t *testing.T) {
+	t.Parallel()
 	const forever = time.Duration(math.MaxInt64)
 	for name, answer := range map[string]error{
 		"snooze":      worker.Snooze(forever, "some day"),
@@ -25,13 +26,13 @@ func TestHugeDelaysEndWithTheJob(t *testing.T) {
 			forms(t, func(t *testing.T, form worker.Idempotency) {
 				registry := worker.NewRegistry()
 				calls := 0
-				work(registry, "k", worker.KindConfig{Idempotency: form, MaxAge: 2 * time.Hour}, func(context.Context, *worker.Job) error {
+				work(registry, "k", worker.KindConfig{Idempotency: form, MaxAge: 20 * time.Minute}, func(context.Context, *worker.Job) error {
 					calls++
 					return answer
 				})
 				inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
 					id := b.enqueue(worker.NewJob{Kind: "k"})
-					b.after(119 * time.Minute)
+					b.after(19 * time.Minute)
 					if n, err := b.dead.Count(b.ctx, dlq.Filter{}); n != 0 || err != nil || calls != 1 {
 						t.Errorf("%d dead, error %v, %d calls before the job expires", n, err, calls)
 					}
@@ -48,6 +49,7 @@ func TestHugeDelaysEndWithTheJob(t *testing.T) {
 
 // Negative delays are none.
 func TestNegativeDelays(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answer error
 		after  time.Duration
@@ -134,6 +136,7 @@ func (h shortHandle) Settle(ctx context.Context, s queue.Settlement) error {
 
 // Where a broker's longest delay is short, the ledger and the envelope carry the rest.
 func TestDelaysBeyondTheBrokersLongest(t *testing.T) {
+	t.Parallel()
 	var ran []time.Time
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Backoff: every(t, 5*time.Minute)}, func(_ context.Context, job *worker.Job) error {

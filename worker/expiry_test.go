@@ -15,6 +15,7 @@ import (
 
 // The dead letter of a job that expires between two attempts tells how many were spent, whoever counted them.
 func TestExpiryTellsTheAttemptsThatWereSpent(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		registry := worker.NewRegistry()
 		work(registry, "k", worker.KindConfig{Idempotency: form, MaxAge: time.Minute, Backoff: every(t, 40*time.Second)}, fails)
@@ -31,6 +32,7 @@ func TestExpiryTellsTheAttemptsThatWereSpent(t *testing.T) {
 
 // A held job comes back as a new message, which says nothing of the attempts before: if its deadline passed meanwhile, its ledger is asked all the same.
 func TestHeldJobThatExpiresKeepsItsHistory(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return errors.New("first failure") })
 	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Interval: time.Second}}
@@ -57,6 +59,7 @@ func TestHeldJobThatExpiresKeepsItsHistory(t *testing.T) {
 
 // A copy of a job that is done says so, however late it comes: it is no dead letter.
 func TestExpiredCopyOfADoneJobIsADuplicate(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{MaxAge: time.Hour}, func(context.Context, *worker.Job) error { return nil })
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {

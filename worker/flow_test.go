@@ -30,6 +30,7 @@ func message(t *testing.T, env queue.Envelope) queue.Message {
 
 // A copy that comes before its run is due waits for what the ledger says, whoever wrote it there.
 func TestEarlyCopyWaitsForTheLedger(t *testing.T) {
+	t.Parallel()
 	for name, answer := range map[string]error{"failed": errBoom, "snoozed": worker.Snooze(time.Minute, "later")} {
 		t.Run(name, func(t *testing.T) {
 			var ran []time.Time
@@ -56,6 +57,7 @@ func TestEarlyCopyWaitsForTheLedger(t *testing.T) {
 
 // A message that a broker with short delays hands over before its time is put back, and spends nothing.
 func TestMessageBeforeItsTimeIsPutBack(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		var ran []*worker.Job
 		var at time.Time
@@ -97,6 +99,7 @@ func (s *countedStore) Complete(ctx context.Context, comps []idempotency.Complet
 
 // A job that is done waits for its store with ever longer pauses, and is done once.
 func TestCompletionWaitsForItsStore(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error {
@@ -129,6 +132,7 @@ func TestCompletionWaitsForItsStore(t *testing.T) {
 
 // A job that its destination would refuse anyway writes nothing to the store.
 func TestRefusedDestinationCostsNoClaim(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Destination: "d"}, func(context.Context, *worker.Job) error { return nil })
 	synctest.Test(t, func(t *testing.T) {
@@ -152,6 +156,7 @@ func TestRefusedDestinationCostsNoClaim(t *testing.T) {
 
 // Unavailable is told to the breaker that it names, and only to that one.
 func TestUnavailableOpensTheOtherBreaker(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Destination: "own", MaxAttempts: 1}, func(context.Context, *worker.Job) error {
 		return worker.Unavailable("other", errBoom)
@@ -173,6 +178,7 @@ func TestUnavailableOpensTheOtherBreaker(t *testing.T) {
 
 // A gate closes the destination for all its jobs, and for as long as was asked.
 func TestGateClosesTheDestination(t *testing.T) {
+	t.Parallel()
 	ran := make(map[string]time.Time)
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Destination: "d"}, func(_ context.Context, job *worker.Job) error {
@@ -196,6 +202,7 @@ func TestGateClosesTheDestination(t *testing.T) {
 
 // A handler that was abandoned keeps its place in the bulkhead until it returns: that such jobs do not pile up is what the place is for.
 func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
+	t.Parallel()
 	running, most, calls := 0, 0, 0
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Idempotency: worker.IdempotencyNone}
@@ -228,6 +235,7 @@ func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
 
 // Attempts that were spent before a message was made count, with claims and without.
 func TestAttemptBaseCounts(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		var attempts []int
 		registry := worker.NewRegistry()
@@ -247,6 +255,7 @@ func TestAttemptBaseCounts(t *testing.T) {
 
 // When many jobs of one destination fail at once, their next attempts wait for the retry budget, and spend nothing while they do.
 func TestEmptyRetryBudgetDefersRetries(t *testing.T) {
+	t.Parallel()
 	const jobs = 60
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Destination: "d", Backoff: every(t, 10*time.Second)}, func(_ context.Context, job *worker.Job) error {
@@ -277,6 +286,7 @@ func TestEmptyRetryBudgetDefersRetries(t *testing.T) {
 
 // A copy that finds its key claimed looks again within one lease, so that a claim whose owner has died is taken over soon.
 func TestBusyCopyLooksAgainWithinALease(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error {
 		time.Sleep(5 * time.Second)

@@ -20,6 +20,7 @@ func awayWhile(away *atomic.Bool) queuetest.Plan {
 
 // An attempt whose handler was given up keeps its lease until it is settled, also if the handler returns while the broker is away.
 func TestGivenUpAttemptKeepsItsLease(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		synctest.Test(t, func(t *testing.T) {
 			var calls, away atomic.Bool
@@ -59,6 +60,7 @@ func TestGivenUpAttemptKeepsItsLease(t *testing.T) {
 
 // A stop waits for the settlement of an attempt whose handler was given up and has returned since.
 func TestStopWaitsForGivenUpAttempts(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		synctest.Test(t, func(t *testing.T) {
 			var away atomic.Bool
@@ -97,6 +99,7 @@ func TestStopWaitsForGivenUpAttempts(t *testing.T) {
 
 // A broker that stays away holds the stop for its patience, whether it refuses or hangs, and whether the given up handler returns or not.
 func TestStopDoesNotWaitForeverForGivenUpAttempts(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]queuetest.Fault{"refuses": {Before: queue.ErrUnavailable}, "hangs": {Delay: 24 * time.Hour}} {
 		for lasts, stuck := range map[time.Duration]bool{10 * time.Second: false, 24 * time.Hour: true} {
 			t.Run(name+", handler lasts "+lasts.String(), func(t *testing.T) {

@@ -22,6 +22,7 @@ type order struct {
 }
 
 func TestTypedHandlerGetsItsPayloadWithEveryDigit(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	kind := worker.Kind[order]{Name: "order.paid", Key: func(o order) string { return "order-" + o.ID }}
 	got := make(chan order, 1)
@@ -43,6 +44,7 @@ func TestTypedHandlerGetsItsPayloadWithEveryDigit(t *testing.T) {
 }
 
 func TestPayloadsThatCannotBeReadDieAtOnceWithTheirBytes(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	never := func(context.Context, order) error { return errors.New("must not run") }
 	worker.Handle(registry, worker.Kind[order]{Name: "lenient"}, never)
@@ -60,6 +62,7 @@ func TestPayloadsThatCannotBeReadDieAtOnceWithTheirBytes(t *testing.T) {
 }
 
 func TestTrailingDataIsNoPayload(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[order]{Name: "k"}, func(context.Context, order) error { return nil })
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
@@ -72,6 +75,7 @@ func TestTrailingDataIsNoPayload(t *testing.T) {
 }
 
 func TestPanicAndGoexitAreKeptAsFailures(t *testing.T) {
+	t.Parallel()
 	for name, handler := range map[string]func(){
 		"panic":  func() { panic("on purpose") },
 		"goexit": runtime.Goexit,
@@ -101,6 +105,7 @@ func TestPanicAndGoexitAreKeptAsFailures(t *testing.T) {
 }
 
 func TestMiddlewareRunsOutsideInOncePerAttempt(t *testing.T) {
+	t.Parallel()
 	var trace []string
 	mark := func(name string) worker.Middleware {
 		return func(next worker.Handler) worker.Handler {
@@ -128,6 +133,7 @@ func TestMiddlewareRunsOutsideInOncePerAttempt(t *testing.T) {
 }
 
 func TestVersionsAndAliases(t *testing.T) {
+	t.Parallel()
 	var ran []string
 	handler := func(name string) func(context.Context, []byte) error {
 		return func(ctx context.Context, _ []byte) error {
@@ -153,6 +159,7 @@ func TestVersionsAndAliases(t *testing.T) {
 }
 
 func TestResultIsToldToALaterDeliveryOfTheKey(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "k"}, func(ctx context.Context, _ []byte) error {
@@ -173,6 +180,7 @@ func TestResultIsToldToALaterDeliveryOfTheKey(t *testing.T) {
 }
 
 func TestPanicWhileReadingThePayloadKillsOnlyTheJob(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	kind := worker.Kind[order]{Name: "k", Key: func(o order) string { panic("no key for " + o.ID) }}
 	worker.Handle(registry, kind, func(context.Context, order) error { return nil })
@@ -187,6 +195,7 @@ func TestPanicWhileReadingThePayloadKillsOnlyTheJob(t *testing.T) {
 }
 
 func TestSnoozeWithoutATimeIsNoHotLoop(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	calls := 0
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "k"}, func(context.Context, []byte) error {

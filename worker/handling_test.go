@@ -14,6 +14,7 @@ import (
 
 // A lease that is lost cancels a handler without a claim, whose job may start elsewhere now, and leaves one with a claim alone.
 func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		var causes []error
 		registry := worker.NewRegistry()
@@ -51,6 +52,7 @@ func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
 
 // The handler's context ends with the job's deadline if that comes before the timeout.
 func TestContextEndsWithTheDeadline(t *testing.T) {
+	t.Parallel()
 	var ended time.Time
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{Timeout: time.Hour}, func(ctx context.Context, _ *worker.Job) error {
@@ -70,6 +72,7 @@ func TestContextEndsWithTheDeadline(t *testing.T) {
 
 // A handler's context ends when it returns, for what it has left running, and that of the next job in its slot does not.
 func TestContextEndsWithTheHandler(t *testing.T) {
+	t.Parallel()
 	var contexts []context.Context
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(ctx context.Context, _ *worker.Job) error {
@@ -97,6 +100,7 @@ func TestContextEndsWithTheHandler(t *testing.T) {
 
 // A handler that succeeds after it was abandoned has done the work: no other attempt is made.
 func TestLateSuccessCompletesTheKey(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{Timeout: time.Second, TimeoutGrace: time.Second, Backoff: every(t, time.Minute)}
@@ -116,6 +120,7 @@ func TestLateSuccessCompletesTheKey(t *testing.T) {
 
 // A stop waits for handlers to the end of its own patience, not to that of their timeouts.
 func TestStopWaitsForHandlersToReturn(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{TimeoutGrace: time.Second}, func(ctx context.Context, _ *worker.Job) error {
 		<-ctx.Done()
@@ -131,6 +136,7 @@ func TestStopWaitsForHandlersToReturn(t *testing.T) {
 
 // A handler that never returns holds the stop for grace and hard limit; then Run names its job, which is free for others, unspent.
 func TestStopAbandonsDeafHandlers(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		release := make(chan struct{})
 		registry := worker.NewRegistry()
@@ -175,6 +181,7 @@ func TestStopAbandonsDeafHandlers(t *testing.T) {
 
 // A broker that is closed under a worker ends Run with the reason.
 func TestClosedBrokerEndsTheRun(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, fails)
 	synctest.Test(t, func(t *testing.T) {

@@ -44,6 +44,7 @@ func (s *hangingStore) Fail(ctx context.Context, fails []idempotency.Failure) []
 
 // A store that does not answer must cost no lease: neither those of jobs that hang on it, nor those of jobs that have nothing to do with it.
 func TestHangingStoreCostsNoLease(t *testing.T) {
+	t.Parallel()
 	const keyed, unkeyed = 150, 10
 	registry := worker.NewRegistry()
 	var calls atomic.Int64

@@ -18,6 +18,7 @@ import (
 
 // An unkeyed job that was held goes on counting where it stopped: being published again is no new life.
 func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
+	t.Parallel()
 	var attempts []int
 	registry := worker.NewRegistry()
 	kind := worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone, MaxAttempts: 3}}
@@ -49,6 +50,7 @@ func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 
 // Jobs that name the same host by many URLs share one breaker, and so one backlog, one hold and one ramp.
 func TestHeldJobsOfOneHostShareTheirRamp(t *testing.T) {
+	t.Parallel()
 	const jobs = 300
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
@@ -86,6 +88,7 @@ func (b *bubble) succeeded() (n int) {
 
 // Probes that nobody has time to receive are not followed by others, interval after interval: the backlog would be back in the queue.
 func TestProbesThatDoNotArriveAreNotMultiplied(t *testing.T) {
+	t.Parallel()
 	const jobs = 1000
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{MaxAttempts: 20}, func(context.Context, *worker.Job) error { return errors.New("no") })
@@ -124,6 +127,7 @@ func (b *bubble) released() (n int) {
 
 // What an operator forced open is held at once, without a look at how long it has been or how many wait; a job that comes back runs once.
 func TestForcedOpenIsHeldAtOnce(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		cfg  worker.HoldConfig
 		held int
@@ -164,6 +168,7 @@ func TestForcedOpenIsHeldAtOnce(t *testing.T) {
 
 // Who was held for longer than the kind's max age has not waited for that long: it runs once the destination is let in again.
 func TestHeldJobsDoNotAge(t *testing.T) {
+	t.Parallel()
 	calls := 0
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{MaxAge: time.Hour}, func(context.Context, *worker.Job) error {
@@ -184,6 +189,7 @@ func TestHeldJobsDoNotAge(t *testing.T) {
 
 // A handler that knows of a pause which the worker has not heard of yet has its job held, and nothing is spent on it.
 func TestHandlerHoldsItsJob(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		var mu sync.Mutex // of what the handler shares with the test
 		paused := true
@@ -231,6 +237,7 @@ func TestHandlerHoldsItsJob(t *testing.T) {
 
 // Where a job cannot be held it is put back, and comes again after the time that its handler names.
 func TestHandlerCannotHold(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		field fieldConfig
 		job   worker.NewJob

@@ -61,6 +61,7 @@ func (b *bubble) accounts() {
 // A handler may end in any way at any moment, at that very one when its time or its grace is over: its slot and its place are free afterwards,
 // its attempt is settled once, and the next job of the slot finds a context that is alive.
 func TestHandlersThatEndAtAnyMoment(t *testing.T) {
+	t.Parallel()
 	const timeout, grace = time.Second, time.Second
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		registry := worker.NewRegistry()
@@ -98,6 +99,7 @@ func TestHandlersThatEndAtAnyMoment(t *testing.T) {
 // The same, with a stop that comes in the middle: Run names the handlers that have not returned by then, and no others, and whatever these
 // do later does no harm. Nothing is left running: the bubble would see it.
 func TestHandlersThatEndAtAnyMomentOfAStop(t *testing.T) {
+	t.Parallel()
 	const grace, hard = 3 * time.Second, 2 * time.Second
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{Timeout: 4 * time.Second, TimeoutGrace: 2 * time.Second, Bulkhead: 40, MaxAttempts: 10}
@@ -168,6 +170,7 @@ func (s sluggish) Claim(ctx context.Context, reqs []idempotency.Request) []idemp
 
 // A handler that starts when the job's deadline has passed, since the claim took long, is given its grace to return.
 func TestHandlerThatStartsPastItsDeadlineIsNotGivenUp(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(ctx context.Context, _ *worker.Job) error {
 		<-ctx.Done()
@@ -211,6 +214,7 @@ func (s *thief) Extend(ctx context.Context, exts []idempotency.Extension) []erro
 
 // A handler whose claim is lost has its grace to return, and no more of it if its time was over already. How long it may run makes no difference.
 func TestLostClaimGivesGraceOnce(t *testing.T) {
+	t.Parallel()
 	const lease, grace = 4 * time.Second, 10 * time.Second
 	for name, c := range map[string]struct {
 		timeout  time.Duration

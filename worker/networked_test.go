@@ -61,6 +61,7 @@ func TestBrokerThatCannotServeIsRefused(t *testing.T) {
 
 // D3: a message above the limit is set aside at once, with its size and the limit, and holds up nobody.
 func TestTooLargeMessageIsSetAside(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 	inField(t, fieldConfig{caps: queue.Capabilities{MaxBody: 1 << 20}, worker: worker.Config{Registry: registry}}, func(f *field) {
@@ -83,6 +84,7 @@ func TestTooLargeMessageIsSetAside(t *testing.T) {
 
 // A worker starts before its broker does: it waits, says so once, is not ready, and works once it is there.
 func TestWorkerWaitsForItsBroker(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 	down := func(f *field) { f.fake.setDown(fmt.Errorf("no route: %w", queue.ErrUnavailable)) }
@@ -122,6 +124,7 @@ func (b *bubble) pauses() (on, off int) {
 // A stop ends the subscriptions before it gives jobs back: a broker that pushes would hand them to the same worker again, and count that as
 // an attempt. E1.
 func TestStopUnsubscribesBeforeItReleases(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{MaxAttempts: 1}, func(ctx context.Context, _ *worker.Job) error {
 		<-ctx.Done()
@@ -141,6 +144,7 @@ func TestStopUnsubscribesBeforeItReleases(t *testing.T) {
 
 // What no waiting can mend ends the worker.
 func TestRefusedQueueEndsTheWorker(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{}, fails)
 	synctest.Test(t, func(t *testing.T) {
@@ -162,6 +166,7 @@ func TestRefusedQueueEndsTheWorker(t *testing.T) {
 
 // What the broker finds wrong with a queue is logged, and stops nobody.
 func TestFindingsAreLogged(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{MaxAttempts: 7, Timeout: time.Minute, MaxAge: time.Hour}, func(context.Context, *worker.Job) error { return nil })
 	inspect := func(name string, use queue.Use) ([]queue.Finding, error) {
@@ -192,6 +197,7 @@ func TestFindingsAreLogged(t *testing.T) {
 
 // With a sink alone jobs of a sick destination are put back, however long it takes, and run when it has recovered.
 func TestSinkHoldsNothing(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Backlog: 1, Interval: time.Second}}
@@ -223,6 +229,7 @@ func TestSinkHoldsNothing(t *testing.T) {
 
 // A charge is taken back only where the broker's count is the job's: it may cost a second message.
 func TestOnlyUnkeyedJobsAreUncharged(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		registry := worker.NewRegistry()
 		work(registry, "job", worker.KindConfig{Idempotency: form, MaxAttempts: 1}, func(_ context.Context, job *worker.Job) error {

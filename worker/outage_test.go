@@ -21,11 +21,10 @@ import (
 // A destination that stays dead with a long backlog: its jobs must not cycle through the broker, must not slow others down, and must all be
 // delivered, at a ramp, once it is repaired. Time is virtual, so that half an hour of outage and every latency are exact.
 func TestLongOutageOfOneDestination(t *testing.T) {
-	jobs := 10_000
+	t.Parallel()
+	jobs := 2_000
 	if os.Getenv("SOAK") != "" {
 		jobs = 100_000
-	} else if testing.Short() {
-		jobs = 2_000
 	}
 	synctest.Test(t, func(t *testing.T) { newOutage(t, jobs).run() })
 }

@@ -13,6 +13,7 @@ import (
 )
 
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	cfg := KindConfig{MaxAttempts: 3}.withDefaults()
 	err := errors.New("boom")
 	for _, c := range []struct {
@@ -39,6 +40,7 @@ func TestPlan(t *testing.T) {
 }
 
 func TestPlanWithABackoffOfTheError(t *testing.T) {
+	t.Parallel()
 	hour, err := schedule.Constant(time.Hour, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +54,7 @@ func TestPlanWithABackoffOfTheError(t *testing.T) {
 
 // Whatever a handler asks for, a failed attempt below the limit is retried, no sooner than asked, and never for free.
 func TestPlanOfAFailureBelowTheLimit(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		attempts := rapid.IntRange(2, math.MaxInt32).Draw(t, "max")
 		attempt := rapid.IntRange(1, attempts-1).Draw(t, "attempt")

@@ -17,6 +17,7 @@ func nop(context.Context, []byte) error { return nil }
 
 // Everything that is wrong with a registration or configuration is refused before the first job, all at once, naming field, value and way out.
 func TestNewRefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
 	broker, err := embedded.OpenMemory(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +78,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 }
 
 func TestNewNeedsBrokerRegistryAndDeadLetters(t *testing.T) {
+	t.Parallel()
 	_, err := worker.New(worker.Config{})
 	for _, part := range []string{"broker: required", "registry: required", "dead letters:"} {
 		if err == nil || !strings.Contains(err.Error(), part) {
@@ -86,6 +88,7 @@ func TestNewNeedsBrokerRegistryAndDeadLetters(t *testing.T) {
 }
 
 func TestKeyRetentionMustOutliveTheJob(t *testing.T) {
+	t.Parallel()
 	rig := memoryRig(t)
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{MaxAge: 72 * time.Hour}}, nop)
@@ -101,6 +104,7 @@ func TestKeyRetentionMustOutliveTheJob(t *testing.T) {
 type noStore struct{ dlq.Store }
 
 func TestNewRefusesWhatTheStoreWouldRefuse(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rig := memoryRig(t)
 		registry := worker.NewRegistry()

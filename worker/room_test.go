@@ -27,6 +27,7 @@ func oneAtATime(form worker.Idempotency, length map[string]time.Duration, ran ma
 
 // A deadline that passes while a job waits for its turn is as good as one that passed in the queue: expired work is not started.
 func TestDeadlineThatPassesInTheWaitingRoom(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		ran := make(map[string][]time.Time)
 		registry := oneAtATime(form, map[string]time.Duration{"a": time.Minute}, ran)
@@ -45,6 +46,7 @@ func TestDeadlineThatPassesInTheWaitingRoom(t *testing.T) {
 
 // An unkeyed job whose lease is lost while it waits for its turn is somebody else's by then: it must not start.
 func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
+	t.Parallel()
 	ran := make(map[string][]time.Time)
 	registry := oneAtATime(worker.IdempotencyNone, map[string]time.Duration{"a": 2 * time.Minute, "b": time.Minute}, ran)
 	synctest.Test(t, func(t *testing.T) {
@@ -80,6 +82,7 @@ func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
 
 // Jobs that find the pool full for long must not cycle through the broker all the while.
 func TestFullPoolIsNoHotLoop(t *testing.T) {
+	t.Parallel()
 	ran := make(map[string][]time.Time)
 	registry := oneAtATime(worker.IdempotencyKeyed, map[string]time.Duration{"a": 10 * time.Minute}, ran)
 	inBubble(t, worker.Config{Registry: registry, Concurrency: 3}, func(b *bubble) {
@@ -101,6 +104,7 @@ func TestFullPoolIsNoHotLoop(t *testing.T) {
 
 // Kinds without a size share the slots that sized kinds leave: however many long jobs they have, a sized kind's job starts at once.
 func TestUnsizedKindsLeaveTheSlotsOfSizedOnes(t *testing.T) {
+	t.Parallel()
 	var running, most, latency atomic.Int64
 	registry := worker.NewRegistry()
 	long := func(context.Context, *worker.Job) error {

@@ -18,6 +18,7 @@ import (
 
 // What a handler and all that it derived from its context see of its end, whatever ended it, and that the next job of the slot sees nothing of it.
 func TestContextsOfOneSlot(t *testing.T) {
+	t.Parallel()
 	type seen struct {
 		own, child, grandchild, after error // causes
 		err                           error
@@ -109,6 +110,7 @@ func TestContextsOfOneSlot(t *testing.T) {
 
 // A handler that is given up and succeeds leaves its result under the key, as it was when it returned.
 func TestLateResultIsKept(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{Timeout: time.Second, TimeoutGrace: time.Second, Backoff: every(t, time.Minute)}
 	work(registry, "k", cfg, func(_ context.Context, job *worker.Job) error {
@@ -131,6 +133,7 @@ func TestLateResultIsKept(t *testing.T) {
 
 // A transaction that is asked for late, by a handler that was given up or has returned, is refused.
 func TestNoTransactionAfterTheHandler(t *testing.T) {
+	t.Parallel()
 	late := make(chan error, 1)
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1}
@@ -152,6 +155,7 @@ func TestNoTransactionAfterTheHandler(t *testing.T) {
 
 // An observer that ends its goroutine as a handler starts costs the attempt, and neither the slot nor the stop.
 func TestGoexitInAnObserverCostsOnlyTheAttempt(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	cfg := worker.KindConfig{MaxAttempts: 1, Bulkhead: 1, Waiting: -1}
 	work(registry, "k", cfg, func(context.Context, *worker.Job) error { return nil })

@@ -12,6 +12,7 @@ import (
 )
 
 func TestShares(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(1, 100), 1, 12).Draw(t, "weights")
 		total := rapid.IntRange(len(weights), 600).Draw(t, "total")
@@ -36,6 +37,7 @@ func TestShares(t *testing.T) {
 }
 
 func TestSlotsNeverExceedTheirSize(t *testing.T) {
+	t.Parallel()
 	s := newSlots(5)
 	var held, peak atomic.Int64
 	var wg sync.WaitGroup
@@ -61,6 +63,7 @@ func TestSlotsNeverExceedTheirSize(t *testing.T) {
 
 // An idle worker waits in Receive with all its slots taken: none of them is in use.
 func TestSlotsOfAWaitingReceiveAreNotInUse(t *testing.T) {
+	t.Parallel()
 	s := newSlots(5)
 	if n := s.take(t.Context(), 64); n != 5 || s.inUse() != 0 {
 		t.Errorf("took %d of 5, %d in use", n, s.inUse())
@@ -76,6 +79,7 @@ func TestSlotsOfAWaitingReceiveAreNotInUse(t *testing.T) {
 }
 
 func TestSlotsTakeWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(1)
 		if n := s.take(t.Context(), 9); n != 1 {

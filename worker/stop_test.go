@@ -84,6 +84,7 @@ func (h stepHandle) Settle(ctx context.Context, s queue.Settlement) error {
 
 // A stop that comes in the middle of any step loses nothing, runs nothing twice, and spends no attempt: every job goes on where it was.
 func TestStopAtEveryStep(t *testing.T) {
+	t.Parallel()
 	forms(t, func(t *testing.T, form worker.Idempotency) {
 		for stopAt := int64(1); ; stopAt++ {
 			name := ""

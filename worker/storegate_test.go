@@ -39,6 +39,7 @@ func (s *downStore) Claim(ctx context.Context, reqs []idempotency.Request) []ide
 // A store that is away costs only the jobs that need it: keyed handlers are not called and nothing dies, unkeyed jobs go on and die of
 // their own count.
 func TestStoreOutageCostsOnlyKeyedJobs(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	ran := make(map[string]int)
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "keyed"}, func(context.Context, []byte) error {

@@ -21,6 +21,7 @@ func (e *touchyError) Error() string { return e.text }
 
 // An error that panics when it is looked at fails its attempt and no more: it must not take the process with it.
 func TestErrorsThatCannotBeReadFailTheAttempt(t *testing.T) {
+	t.Parallel()
 	var nilStated *worker.Error
 	var nilTouchy *touchyError
 	for name, c := range map[string]struct {
@@ -52,6 +53,7 @@ func TestErrorsThatCannotBeReadFailTheAttempt(t *testing.T) {
 
 // A payload of type any may be null, or nothing at all.
 func TestHandlerOfAnyTakesNull(t *testing.T) {
+	t.Parallel()
 	for name, payload := range map[string][]byte{"null": []byte("null"), "empty": nil} {
 		t.Run(name, func(t *testing.T) {
 			registry := worker.NewRegistry()
@@ -75,6 +77,7 @@ func TestHandlerOfAnyTakesNull(t *testing.T) {
 
 // A key function that ends its goroutine costs its job, not a slot of the worker.
 func TestGoexitWhileReadingThePayloadKillsOnlyTheJob(t *testing.T) {
+	t.Parallel()
 	registry := worker.NewRegistry()
 	kind := worker.Kind[order]{Name: "k", Key: func(o order) string {
 		if o.ID == "bad" {
@@ -107,6 +110,7 @@ func (panicky) Observe(e worker.Event) {
 
 // A panic in an observer is told, without the job's payload, and costs the job nothing.
 func TestObserverPanicTellsNoPayload(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "k"}, func(context.Context, []byte) error { return nil })

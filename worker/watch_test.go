@@ -11,6 +11,7 @@ import (
 
 // A handler has either returned or was given up, never both, whichever comes first.
 func TestHandlerIsOverOnce(t *testing.T) {
+	t.Parallel()
 	for range 2000 {
 		var h watch
 		h.start(t.Context(), func(error) {}, time.Hour, func() {})
@@ -27,6 +28,7 @@ func TestHandlerIsOverOnce(t *testing.T) {
 
 // Patience ends with the time that the handler had from the beginning, with what an interruption leaves it, or at once.
 func TestPatience(t *testing.T) {
+	t.Parallel()
 	lost := errors.New("lost")
 	for name, c := range map[string]struct {
 		do   func(h *watch)

@@ -285,7 +285,7 @@ func build(t *testing.T) string {
 		{filepath.Join(dir, "shop"), "../../examples/postgres"},
 		{filepath.Join(dir, "receiver"), "../../examples/receivers/golang"},
 	} {
-		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-o"}, args...)...)
+		cmd := exec.CommandContext(t.Context(), "go", append([]string{"build", "-ldflags=-s -w", "-o"}, args...)...)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}

@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The experiments last for seconds and judge by what happened in which of them, so that they need a machine that keeps time: SOAK=1 runs them. What
-// is judged is the direction in which a mechanism works, and that nothing is lost.
+// is judged is the direction in which a mechanism works, and that nothing is lost. They do not run in parallel: each wants the machine for itself.
 
 func soak(t *testing.T) {
 	t.Helper()
@@ -27,6 +27,7 @@ func soak(t *testing.T) {
 
 // An endpoint that fails at first opens its breaker and gets everything once it is well, whatever the machine.
 func TestRecovers(t *testing.T) {
+	t.Parallel()
 	failures := 0
 	backoff, err := schedule.Constant(50*time.Millisecond, schedule.JitterNone)
 	if err != nil {

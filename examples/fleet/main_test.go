@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 
 // A shortened form, in which nothing is judged that depends on the machine.
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	small := plan{Endpoints: 300, Rate: 60, For: 8 * time.Second, Seed: 7}
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()

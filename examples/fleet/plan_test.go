@@ -7,6 +7,7 @@ import (
 
 // Every process works the plan out for itself, so it has to be the same each time and to be read back as it was written.
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	p := plan{Endpoints: 5000, Rate: 500, For: 2 * time.Minute, Seed: 1, Start: time.Unix(1_700_000_000, 0)}
 	counts, addresses := [classes]int{}, map[string]bool{}
 	for i := range p.Endpoints {
@@ -45,6 +46,7 @@ func TestPlan(t *testing.T) {
 
 // Until both runs' bounds hold there is an error for each that does not.
 func TestJudge(t *testing.T) {
+	t.Parallel()
 	good := func(sick bool, p99 time.Duration) outcome {
 		return outcome{plan: plan{Sick: sick}, latency: []time.Duration{p99}, work: work{RSS: mostRSS, GoroutinesBefore: 10, GoroutinesAfter: 10 + moreGoroutines}}
 	}
@@ -71,6 +73,7 @@ func TestJudge(t *testing.T) {
 
 // The naive retrier tries hanging endpoints again 15 s + 10 s after the first try, and dead ones after 10 s.
 func TestNaive(t *testing.T) {
+	t.Parallel()
 	p := plan{Endpoints: 100, Rate: 100, For: time.Second, Sick: true, Start: time.Unix(1_700_000_000, 0)}
 	events := [classes]int{}
 	for n := range p.events() {

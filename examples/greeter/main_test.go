@@ -14,28 +14,42 @@ import (
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
+// envProgram makes the test binary the program itself.
+const envProgram = "GREETER_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 const goRun = "go run ./examples/greeter"
 
 // The commands of the two brokers' READMEs, as written, from a running broker to a greeting.
 func TestREADMEs(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "greeter")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	t.Run("rabbitmq", func(t *testing.T) { follow(t, program, "rabbitmq", "CAISSON_RABBITMQ_URLS="+testserver.AMQP(t)) })
-	t.Run("sqs", func(t *testing.T) { follow(t, program, "sqs", "CAISSON_SQS_ENDPOINT="+testserver.SQS(t)) })
+	t.Parallel()
+	t.Run("rabbitmq", func(t *testing.T) {
+		t.Parallel()
+		follow(t, "rabbitmq", "CAISSON_RABBITMQ_URLS="+testserver.AMQP(t))
+	})
+	t.Run("sqs", func(t *testing.T) {
+		t.Parallel()
+		follow(t, "sqs", "CAISSON_SQS_ENDPOINT="+testserver.SQS(t))
+	})
 }
 
 // follow runs the first command of a README until it is greeted, and the others meanwhile.
-func follow(t *testing.T, program, broker, server string) {
+func follow(t *testing.T, broker, server string) {
 	commands := commandsOf(t, filepath.Join("..", broker, "README.md"))
 	if len(commands) < 3 {
 		t.Fatalf("the README has the commands %q, want those to run, enqueue and look", commands)
 	}
 	call := func(ctx context.Context, line string) *exec.Cmd {
-		cmd := exec.CommandContext(ctx, "sh", "-c", strings.Replace(line, goRun, "exec "+program, 1))
+		cmd := exec.CommandContext(ctx, "sh", "-c", strings.Replace(line, goRun, "exec "+os.Args[0], 1))
 		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), server, "CAISSON_ADMIN_ADDR=off", "CAISSON_QUEUES=greetings-test") // not where somebody else may listen
+		cmd.Env = append(os.Environ(), envProgram+"=1", server, "CAISSON_ADMIN_ADDR=off", "CAISSON_QUEUES=greetings-test") // not where somebody else may listen
 		return cmd
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

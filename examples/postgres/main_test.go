@@ -17,16 +17,23 @@ import (
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
+// envProgram makes the test binary the program itself.
+const envProgram = "SHOP_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envProgram) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
 const goRun = "go run ./examples/postgres"
 
 // The commands of the README as written, on a database of the test's own and the embedded queue.
 func TestREADME(t *testing.T) {
 	t.Parallel()
 	server, dir := testserver.StartPostgres(t), t.TempDir()
-	program := filepath.Join(dir, "shop")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
 	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -37,9 +44,9 @@ func TestREADME(t *testing.T) {
 		t.Fatalf("the README has the commands %q and the table %q", lines, table)
 	}
 	command := func(line string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, goRun, "exec "+program, 1))
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(line, goRun, "exec "+os.Args[0], 1))
 		cmd.Dir = filepath.Join("..", "..")
-		cmd.Env = append(os.Environ(), "CAISSON_POSTGRES_URL="+server.URL(), "CAISSON_BROKER=embedded",
+		cmd.Env = append(os.Environ(), envProgram+"=1", "CAISSON_POSTGRES_URL="+server.URL(), "CAISSON_BROKER=embedded",
 			"CAISSON_EMBEDDED_PATH="+filepath.Join(dir, "q.db"), "CAISSON_ADMIN_ADDR=off")
 		return cmd
 	}

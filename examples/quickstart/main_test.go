@@ -17,9 +17,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The story as a newcomer sees it, to its last line, on each broker.
 func TestQuickstart(t *testing.T) {
-	t.Run("embedded", func(t *testing.T) { tell(t, place{}) })
-	t.Run("rabbitmq", func(t *testing.T) { tell(t, place{broker: "rabbitmq", url: testserver.AMQP(t)}) })
-	t.Run("sqs", func(t *testing.T) { tell(t, place{broker: "sqs", url: testserver.SQS(t)}) })
+	t.Parallel()
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		tell(t, place{})
+	})
+	t.Run("rabbitmq", func(t *testing.T) {
+		t.Parallel()
+		tell(t, place{broker: "rabbitmq", url: testserver.AMQP(t)})
+	})
+	t.Run("sqs", func(t *testing.T) {
+		t.Parallel()
+		tell(t, place{broker: "sqs", url: testserver.SQS(t)})
+	})
 }
 
 func tell(t *testing.T, at place) {
@@ -39,6 +49,7 @@ func tell(t *testing.T, at place) {
 
 // A directory is made if it is missing. One with a queue in it is refused: that queue knows the events, and would deliver none again.
 func TestDirectory(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	s, err := open(t.Context(), place{dir: dir}, io.Discard)
 	if err != nil {
@@ -58,6 +69,7 @@ func TestDirectory(t *testing.T) {
 }
 
 func TestRecordedEventsAreWhatTheyWere(t *testing.T) {
+	t.Parallel()
 	events, err := readEvents()
 	if err != nil {
 		t.Fatal(err)

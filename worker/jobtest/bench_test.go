@@ -31,6 +31,7 @@ func handle(cfg worker.KindConfig, fn func(ctx context.Context, job *worker.Job)
 func ok(context.Context, *worker.Job) error { return nil }
 
 func TestNothingRunsUntilTheTestSaysSo(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := jobtest.New(t, handle(worker.KindConfig{}, ok), jobtest.Config{})
 		first, second := bench.Enqueue(worker.NewJob{Kind: "job"}), bench.Enqueue(worker.NewJob{Kind: "job"})
@@ -53,6 +54,7 @@ func TestNothingRunsUntilTheTestSaysSo(t *testing.T) {
 }
 
 func TestWorkWaitsForTheNextDueJob(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fails := 2
 		bench := jobtest.New(t, handle(worker.KindConfig{Backoff: mustConstant(t, time.Minute)}, func(context.Context, *worker.Job) error {
@@ -75,6 +77,7 @@ func TestWorkWaitsForTheNextDueJob(t *testing.T) {
 }
 
 func TestWorkTellsItsJobFromThoseThatRan(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := jobtest.New(t, handle(worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
 			if job.ID == "slow" {
@@ -94,6 +97,7 @@ func TestWorkTellsItsJobFromThoseThatRan(t *testing.T) {
 }
 
 func TestSeveralQueues(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := jobtest.New(t, handle(worker.KindConfig{}, ok), jobtest.Config{
 			Worker: worker.Config{Queues: []worker.QueueConfig{{Name: "fast"}, {Name: "slow", DefaultKind: "job"}}},
@@ -110,6 +114,7 @@ func TestSeveralQueues(t *testing.T) {
 }
 
 func TestKillLeavesEverythingToTheLease(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var causes []error
 		bench := jobtest.New(t, handle(worker.KindConfig{Timeout: time.Hour}, func(ctx context.Context, job *worker.Job) error {
@@ -144,6 +149,7 @@ func TestKillLeavesEverythingToTheLease(t *testing.T) {
 }
 
 func TestExpireLeaseAndDuplicate(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(*jobtest.Bench, string){
 		"lease":     (*jobtest.Bench).ExpireLease,
 		"duplicate": (*jobtest.Bench).Duplicate,
@@ -170,6 +176,7 @@ func TestExpireLeaseAndDuplicate(t *testing.T) {
 }
 
 func TestBrokenParts(t *testing.T) {
+	t.Parallel()
 	for _, part := range []jobtest.Part{jobtest.PartBroker, jobtest.PartClaims, jobtest.PartDeadLetters} {
 		bubble(t, string(part), func(t *testing.T) {
 			bench := jobtest.New(t, handle(worker.KindConfig{MaxAttempts: 1}, func(context.Context, *worker.Job) error { return errBoom }), jobtest.Config{})
@@ -189,6 +196,7 @@ func TestBrokenParts(t *testing.T) {
 }
 
 func TestForceHoldsForLaterWorkers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := jobtest.New(t, handle(worker.KindConfig{Destination: "d.test"}, ok), jobtest.Config{})
 		bench.Force("d.test", pools.OverrideOpen)
@@ -207,6 +215,7 @@ func TestForceHoldsForLaterWorkers(t *testing.T) {
 }
 
 func TestFailuresSayWhatHappened(t *testing.T) {
+	t.Parallel()
 	stuck := func(ctx context.Context, _ *worker.Job) error { return worker.Snooze(30*time.Minute, "not now") }
 	for name, c := range map[string]struct {
 		do   func(*jobtest.Bench)
@@ -246,6 +255,7 @@ func TestFailuresSayWhatHappened(t *testing.T) {
 }
 
 func TestMisuseIsExplained(t *testing.T) {
+	t.Parallel()
 	said := failure(t, func(tb testing.TB) { jobtest.New(tb, worker.NewRegistry(), jobtest.Config{}) })
 	if !strings.Contains(said, "synctest.Test(t, func(t *testing.T)") {
 		t.Errorf("outside a bubble: %s", said)

@@ -47,6 +47,7 @@ func newMailBench(t *testing.T) *jobtest.Bench {
 }
 
 func TestMailIsSentAndArchived(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := newMailBench(t)
 		id := bench.Enqueue(Mail.New(Letter{To: "ada@example.com"}))
@@ -62,6 +63,7 @@ func TestMailIsSentAndArchived(t *testing.T) {
 }
 
 func TestMailSurvivesAnOutageOfTheProvider(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := newMailBench(t)
 		bench.SetDown("postmaster", true)
@@ -80,6 +82,7 @@ func TestMailSurvivesAnOutageOfTheProvider(t *testing.T) {
 }
 
 func TestMailWithoutAnAddressIsDead(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := newMailBench(t)
 		bench.Enqueue(Mail.New(Letter{}))
@@ -92,6 +95,7 @@ func TestMailWithoutAnAddressIsDead(t *testing.T) {
 }
 
 func TestMailIsSentAlthoughItsWorkerDied(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := newMailBench(t)
 		bench.SetDown("postmaster", true)

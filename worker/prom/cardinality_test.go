@@ -2,6 +2,7 @@ package prom
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 // Ids, destinations and kinds that nobody registered must not make series, however many there are.
 func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.cfg.Destinations = []string{"sendgrid"}
@@ -23,9 +25,9 @@ func TestSeriesAreBounded(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		before := gather(t, reg)
 
-		unique, destinations, unknown := 10_000, 3_000, 500
-		if testing.Short() {
-			unique, destinations, unknown = 500, 150, 25
+		unique, destinations, unknown := 1_000, 300, 50
+		if os.Getenv("SOAK") != "" {
+			unique, destinations, unknown = 10_000, 3_000, 500
 		}
 		var jobs []worker.NewJob
 		for i := range unique {
@@ -72,6 +74,7 @@ func TestSeriesAreBounded(t *testing.T) {
 
 // Queues and kinds beyond the limit count together, also where they come from a store.
 func TestLabelValuesAreBounded(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	for i := range 3 * MaxLabelValues {
 		o.Observe(&worker.Settled{Queue: fmt.Sprintf("q%d", i), Kind: fmt.Sprintf("k%d", i), Outcome: worker.OutcomeSucceeded, Settlement: worker.SettlementAck})

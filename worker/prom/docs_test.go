@@ -62,6 +62,7 @@ var docRow = regexp.MustCompile("(?m)^\\| `(caisson_[a-z_]+)` \\| ([a-z]+) \\|([
 
 // The document has every metric, with its type and labels, and none that does not exist.
 func TestDocumentListsEveryMetric(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ func (b ownFigures) Depth(_ context.Context, name string) (queue.Depth, error) {
 }
 
 func TestFiguresOfTheBroker(t *testing.T) {
+	t.Parallel()
 	list := []queue.Gauge{
 		{Name: "blocked", Help: "1 while blocked", Value: 1},
 		{Name: "hops_total", Help: "Hops", Queue: "a", Value: 2},
@@ -52,6 +53,7 @@ func TestFiguresOfTheBroker(t *testing.T) {
 
 // What lies in the broker's dead-letter queues is part of the depth that alerts watch.
 func TestDepthOfDeadLetterQueues(t *testing.T) {
+	t.Parallel()
 	_, reg := newObserver(t, Config{Broker: ownFigures{}, Queues: []string{"a", "none"}, DeadLetterQueues: true})
 	gather(t, reg).expect(t, series{`caisson_dlq_depth{cause="broker",queue="a"}`: 4, `caisson_queue_depth{queue="a",state="ready"}`: 5})
 	_, reg = newObserver(t, Config{Broker: ownFigures{}, Queues: []string{"a"}})

@@ -11,6 +11,7 @@ import (
 )
 
 func TestEventsAreCounted(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{Destinations: []string{"SendGrid"}})
 	for _, e := range everyEvent() {
 		o.Observe(e)
@@ -44,6 +45,7 @@ func TestEventsAreCounted(t *testing.T) {
 
 // A dead letter that could not be stored is not counted as one: the message comes again.
 func TestFailedSettlementCountsNoDeadLetter(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	for _, e := range everyEvent() {
 		if s, ok := e.(*worker.Settled); ok && s.SettleErr != nil {
@@ -56,6 +58,7 @@ func TestFailedSettlementCountsNoDeadLetter(t *testing.T) {
 }
 
 func TestGaugesGoBack(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	job := &worker.Job{ID: "1"}
 	o.Observe(&worker.Abandoned{Job: job, Kind: "mail"})
@@ -67,6 +70,7 @@ func TestGaugesGoBack(t *testing.T) {
 }
 
 func TestCallEvents(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	hook := o.Call("geocoder")
 	hook(pools.CallEventFellBack)
@@ -79,6 +83,7 @@ func TestCallEvents(t *testing.T) {
 }
 
 func TestFlappingIsCountedByDestination(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	start := time.Now()
 	states := []pools.State{pools.StateClosed, pools.StateOpen, pools.StateHalfOpen}
@@ -104,6 +109,7 @@ func TestFlappingIsCountedByDestination(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	many := make([]string, MaxDestinations+1)
 	for i := range many {
 		many[i] = strings.Repeat("x", i+1)
@@ -130,6 +136,7 @@ func TestConfigIsChecked(t *testing.T) {
 
 // New series made by many goroutines at once must not lose counts.
 func TestObserveIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	events := everyEvent()
 	var wg sync.WaitGroup

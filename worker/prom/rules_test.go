@@ -79,6 +79,7 @@ func find(all map[string]described, document, name string) (described, bool) {
 
 // Rules may only speak of metrics and labels that exist, and every alert leads to a chapter of the runbook.
 func TestRulesMatchTheMetrics(t *testing.T) {
+	t.Parallel()
 	all := exported(t)
 	book, err := os.ReadFile("../../docs/runbook.md")
 	if err != nil {
@@ -150,6 +151,7 @@ func lookup(all map[string]described, name string) (described, bool) {
 
 // The thresholds that operators were promised.
 func TestRulesHaveTheThresholds(t *testing.T) {
+	t.Parallel()
 	want := map[string][3]string{ // severity, for, and how the expression ends
 		"CaissonDeadLetters":     {"warning", "", "> 0"},
 		"CaissonManyDeadLetters": {"page", "", "> 100"},

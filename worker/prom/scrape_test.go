@@ -14,6 +14,7 @@ import (
 )
 
 func TestScrapeShowsTheWorker(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		r.cfg.Destinations, r.cfg.Queues = []string{"sendgrid", "twilio"}, []string{"missing"}
@@ -59,6 +60,7 @@ func TestScrapeShowsTheWorker(t *testing.T) {
 }
 
 func TestHeldJobsAreCountedByDestination(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
 		for i, destination := range []string{"sendgrid", "sendgrid", "a.test", "b.test"} {
@@ -107,6 +109,7 @@ func (s silentDead) Depth(context.Context) (dlq.Depth, error) {
 
 // A broker that knows no in-flight count has none, and one that does not answer has no depth at all.
 func TestScrapeDoesNotWaitForADeadStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dead := silent{end: make(chan struct{}), asked: make(chan struct{}, 100)}
 		_, reg := newObserver(t, Config{Broker: silentBroker{dead}, Queues: []string{"q"}, DeadLetters: silentDead{dead}})
@@ -138,6 +141,7 @@ func TestScrapeDoesNotWaitForADeadStore(t *testing.T) {
 
 // Many scrapers cost as much as one.
 func TestAnswersAreUsedAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dead := silent{end: make(chan struct{}), asked: make(chan struct{}, 100)}
 		close(dead.end)

@@ -15,6 +15,7 @@ var answering = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 
 // The API is for those with credentials, and takes every method; the pages beside it stay read-only.
 func TestAPIAsksForCredentials(t *testing.T) {
+	t.Parallel()
 	url := start(t, Config{User: "ops", Password: "secret", API: answering})
 	own := func(r *http.Request) { r.SetBasicAuth("ops", "secret") }
 	for _, method := range []string{"GET", "POST", "PATCH", "DELETE"} {
@@ -42,6 +43,7 @@ func TestAPIAsksForCredentials(t *testing.T) {
 
 // Without credentials there is no API, on the loopback neither.
 func TestNoAPIWithoutCredentials(t *testing.T) {
+	t.Parallel()
 	url := start(t, Config{API: answering})
 	for _, method := range []string{"GET", "POST"} {
 		status, header, body := ask(t, method, url+"/v1/endpoints", nil)

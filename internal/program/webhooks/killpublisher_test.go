@@ -60,7 +60,7 @@ func (o orders) publish(ctx context.Context, settings *Settings, open *stack.Sta
 	}
 	batch := batches{publisher: publisher, size: 1}
 	if o.Mutation == unconfirmed {
-		batch.size = 10
+		batch.size = unconfirmedBatch
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return mirror.Run(ctx) })
@@ -88,12 +88,15 @@ func publishOne(ctx context.Context, book *os.File, batch *batches, n int) error
 	if _, err := fmt.Fprintf(book, "begun %d\n", n); err != nil {
 		return err
 	}
-	if err := batch.add(ctx, numbered(n)); err != nil {
+	if err := batch.add(ctx, n); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(book, "confirmed %d\n", n)
 	return err
 }
+
+// unconfirmedBatch is how many events are confirmed before the last of them has them published, where that is broken.
+const unconfirmedBatch = 10
 
 // batches publishes events, one at a time unless it is broken.
 type batches struct {
@@ -102,8 +105,8 @@ type batches struct {
 	kept      []webhook.Event
 }
 
-func (b *batches) add(ctx context.Context, e webhook.Event) error {
-	if b.kept = append(b.kept, e); len(b.kept) < b.size {
+func (b *batches) add(ctx context.Context, n int) error {
+	if b.kept = append(b.kept, numbered(n)); (n+1)%b.size != 0 {
 		return nil
 	}
 	return b.flush(ctx)

@@ -25,6 +25,7 @@ import (
 //   - An event that was taken comes again only where a worker was killed between the call and its settlement.
 //   - Every call is signed, for the endpoint and the body that it comes with.
 func TestKillWebhooks(t *testing.T) {
+	t.Parallel()
 	for _, backend := range []struct {
 		name  string
 		exact bool
@@ -35,7 +36,8 @@ func TestKillWebhooks(t *testing.T) {
 		{"sqs and postgres", false, onSQS},
 	} {
 		t.Run(backend.name, func(t *testing.T) {
-			r := newKillRound(t, killPlan{settings: backend.open(t), exact: backend.exact, kills: killsOf(t)})
+			t.Parallel()
+			r := newKillRound(t, killPlan{settings: backend.open(t), exact: backend.exact, kills: killsOf()})
 			r.run(t)
 			v := r.check(r.dead(t))
 			for i, fault := range v.faults {
@@ -52,22 +54,21 @@ func TestKillWebhooks(t *testing.T) {
 	}
 }
 
-func killsOf(t *testing.T) int {
-	t.Helper()
-	switch {
-	case os.Getenv("SOAK") != "":
+// killsOf is how many processes are killed: each of the three at least twice.
+func killsOf() int {
+	if os.Getenv("SOAK") != "" {
 		return 60
-	case testing.Short():
-		return 4
 	}
-	return 10
+	return 6
 }
 
 // What is broken must be found out by the same check.
 func TestKillWebhooksFindsWhatIsBroken(t *testing.T) {
+	t.Parallel()
 	for mutation, want := range map[string]string{early: "order: ", noLine: "order: ", unconfirmed: "lost: "} {
 		t.Run(mutation, func(t *testing.T) {
-			r := newKillRound(t, killPlan{settings: onFile(t), exact: true, kills: 4, mutation: mutation})
+			t.Parallel()
+			r := newKillRound(t, killPlan{settings: onFile(t), exact: true, kills: 3, mutation: mutation})
 			r.run(t)
 			var found []string
 			for _, fault := range r.check(r.dead(t)).faults {

@@ -38,7 +38,7 @@ type Rig struct {
 	// Connections counts the broker's connections now. Nil if they are not counted.
 	Connections func(t testing.TB) int
 
-	// Jobs for each fault. Zero means 400, and 5,000 with SOAK set.
+	// Jobs for each fault. Zero means 200, and 5,000 with SOAK set.
 	Jobs int
 	// Groups spreads the jobs over so many destinations, which are the groups of a FIFO queue; the order in each is then checked, so a fault
 	// must let publications alone. Zero gives jobs no destination.

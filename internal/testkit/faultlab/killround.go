@@ -208,7 +208,7 @@ func (r *round) wait(t testing.TB) {
 		}
 		if r.plan.Exact || !empty {
 			calm = time.Now()
-		} else if open, err := p.left(ctx); err != nil || len(open) > 0 {
+		} else if !p.none(ctx) {
 			calm = time.Now()
 		} else if time.Since(calm) > r.plan.lease()+time.Second {
 			return // also what was leased by a process that is gone

@@ -38,6 +38,7 @@ func (s toldDead) Get(_ context.Context, id string) (dlq.Entry, error) {
 
 // TestCheckFinds tries each rule on the smallest ledger that breaks it, beside the ones that look alike and are fine.
 func TestCheckFinds(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	// run is attempt n of key from second a to b, 0 if it was cut; process 1 unless told otherwise.

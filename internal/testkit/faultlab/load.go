@@ -175,21 +175,44 @@ type pending struct {
 	ids   []string
 }
 
+// left returns all that have not ended.
 func (p *pending) left(ctx context.Context) ([]string, error) {
 	var open []string
 	for i, id := range p.ids {
-		record, err := p.stack.Claims.Get(ctx, keyOf(id))
-		if err != nil && !errors.Is(err, idempotency.ErrNotFound) {
-			open = append(open, p.ids[i:]...)
-			p.ids = open
-			return open, fmt.Errorf("claim store: %w", err)
+		ended, err := p.ended(ctx, id)
+		if err != nil {
+			p.ids = append(open, p.ids[i:]...)
+			return p.ids, err
 		}
-		if err != nil || record.State != idempotency.StatusCompleted && !record.Closed {
+		if !ended {
 			open = append(open, id)
 		}
 	}
 	p.ids = open
 	return open, nil
+}
+
+// none tells whether all have ended. It asks no further than it must, so that waiting costs little.
+func (p *pending) none(ctx context.Context) bool {
+	for i, id := range p.ids {
+		if ended, err := p.ended(ctx, id); err != nil || !ended {
+			p.ids = p.ids[i:]
+			return false
+		}
+	}
+	p.ids = nil
+	return true
+}
+
+func (p *pending) ended(ctx context.Context, id string) (bool, error) {
+	record, err := p.stack.Claims.Get(ctx, keyOf(id))
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("claim store: %w", err)
+	}
+	return record.State == idempotency.StatusCompleted || record.Closed, nil
 }
 
 // EnqueueSlow adds one job to the load whose handler takes d, for faults that need a message to be held. The check does not ask after it.

@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,11 +17,8 @@ import (
 func (r Rig) withDefaults() Rig {
 	soak := os.Getenv("SOAK") != ""
 	if r.Jobs == 0 {
-		switch r.Jobs = 400; {
-		case soak:
+		if r.Jobs = 200; soak {
 			r.Jobs = 5000
-		case testing.Short():
-			r.Jobs = 200
 		}
 	}
 	if r.Lease == 0 {
@@ -50,19 +44,23 @@ func (r Rig) withDefaults() Rig {
 // Matrix injects each fault in turn, each into a load of its own, and prints a row for each.
 func Matrix(t *testing.T, rig Rig, faults []Fault) {
 	t.Helper()
-	rig = rig.withDefaults()
 	var rows []Row
 	t.Cleanup(func() { t.Log("\n" + table(rows)) })
 	for _, f := range faults {
-		t.Run(f.Name, func(t *testing.T) {
-			row := try(t, rig, f)
-			rows = append(rows, row)
-			t.Log("\n" + table([]Row{row}))
-			if limit := cmp.Or(f.Recover, rig.Recover); row.Recovered < 0 || row.Recovered > limit {
-				t.Errorf("no handler ran within %s of the end of the fault (%s)", limit, row.Recovered)
-			}
-		})
+		t.Run(f.Name, func(t *testing.T) { rows = append(rows, Trial(t, rig, f)) })
 	}
+}
+
+// Trial injects one fault into a load of its own, and prints a row. Trials may run in parallel if what they break is their own.
+func Trial(t *testing.T, rig Rig, f Fault) Row {
+	t.Helper()
+	rig = rig.withDefaults()
+	row := try(t, rig, f)
+	t.Log("\n" + table([]Row{row}))
+	if limit := cmp.Or(f.Recover, rig.Recover); row.Recovered < 0 || row.Recovered > limit {
+		t.Errorf("no handler ran within %s of the end of the fault (%s)", limit, row.Recovered)
+	}
+	return row
 }
 
 // trial is one fault at work.
@@ -78,15 +76,23 @@ type trial struct {
 	row      Row
 	jobs     []worker.NewJob
 	restored time.Time // when the fault was over
+	mark     mark
 }
 
-func try(t testing.TB, rig Rig, f Fault) Row {
+func try(t testing.TB, rig Rig, f Fault) (row Row) {
 	t.Helper()
-	start, before := time.Now(), runtime.NumGoroutine()
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Limit)
 	defer cancel()
+	marked(ctx, func(ctx context.Context, m mark) { row = tryMarked(ctx, t, rig, f, m) })
+	return row
+}
+
+func tryMarked(ctx context.Context, t testing.TB, rig Rig, f Fault, m mark) Row {
+	t.Helper()
+	start, before := time.Now(), m.all()
 	dir := t.TempDir()
 	x := open(ctx, t, rig, f, dir)
+	x.mark = m
 	stop := x.startCrew(t, dir)
 	x.warmUp(ctx, t)
 	x.strike(ctx, t)
@@ -98,8 +104,8 @@ func try(t testing.TB, rig Rig, f Fault) Row {
 	}
 	x.check(t, dir)
 	x.close()
-	if after, ok := within(rig.Rest, before, runtime.NumGoroutine); !ok {
-		t.Errorf("%d goroutines before the broker was opened, %d after it was closed:\n%s", before, after, stacks())
+	if after, ok := within(rig.Rest, before, m.all); !ok {
+		t.Errorf("%d goroutines before the broker was opened, %d after it was closed:\n%s", before, after, m)
 	}
 	x.row.Took = time.Since(start)
 	return x.row
@@ -177,24 +183,4 @@ func tail(name string) string {
 		return err.Error()
 	}
 	return string(text[max(0, len(text)-4000):])
-}
-
-// kept are goroutines of which the load so far decides how many there are: those that a worker keeps for its next jobs, never more than it has
-// slots, and the proxy's own, some for each connection, which are counted as such.
-var kept = []string{"worker.(*handlerLoop).run(", "worker.(*queueRunner).work(", "testserver.(*link)."}
-
-// goroutines counts goroutines, without those that are kept.
-func goroutines() int {
-	n := 0
-	for g := range strings.SplitSeq(stacks(), "\n\n") {
-		if !slices.ContainsFunc(kept, func(name string) bool { return strings.Contains(g, name) }) {
-			n++
-		}
-	}
-	return n
-}
-
-func stacks() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
 }

@@ -70,15 +70,21 @@ func every(n int, f queuetest.Fault, ops ...queuetest.Op) queuetest.Plan {
 }
 
 func TestMatrix(t *testing.T) {
-	s := newSwitchable(t)
+	t.Parallel()
 	const publish, receive, deliver = queuetest.OpPublish, queuetest.OpReceive, queuetest.OpDeliver
 	const extend, settle = queuetest.OpExtend, queuetest.OpSettle
-	Matrix(t, s.rig(), []Fault{
-		s.during("broker away", every(1, queuetest.Fault{Before: queue.ErrUnavailable}, publish, receive, extend, settle)),
-		s.during("answers lost", every(3, queuetest.Fault{After: queue.ErrUnavailable}, publish, settle)),
-		s.during("everything twice", every(2, queuetest.Fault{Duplicate: true}, publish, deliver)),
-		s.during("leases lost", every(4, queuetest.Fault{Expire: true}, deliver, settle)),
-	})
+	for name, plan := range map[string]queuetest.Plan{
+		"broker away":      every(1, queuetest.Fault{Before: queue.ErrUnavailable}, publish, receive, extend, settle),
+		"answers lost":     every(3, queuetest.Fault{After: queue.ErrUnavailable}, publish, settle),
+		"everything twice": every(2, queuetest.Fault{Duplicate: true}, publish, deliver),
+		"leases lost":      every(4, queuetest.Fault{Expire: true}, deliver, settle),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSwitchable(t)
+			Trial(t, s.rig(), s.during(name, plan))
+		})
+	}
 }
 
 // forgetful is a broker that takes some retries for acks.
@@ -109,7 +115,9 @@ func (h forgetfulHandle) Settle(ctx context.Context, _ queue.Settlement) error {
 
 // TestTrialBites breaks what a trial must find.
 func TestTrialBites(t *testing.T) {
+	t.Parallel()
 	t.Run("a lost job", func(t *testing.T) {
+		t.Parallel()
 		s := newSwitchable(t)
 		rig := s.rig()
 		rig.Open = func(t testing.TB) queue.Broker { return forgetful{s.open(t)} }
@@ -120,6 +128,7 @@ func TestTrialBites(t *testing.T) {
 		}
 	})
 	t.Run("goroutines that stay", func(t *testing.T) {
+		t.Parallel()
 		s := newSwitchable(t)
 		end := make(chan struct{})
 		t.Cleanup(func() { close(end) })

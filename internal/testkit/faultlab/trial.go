@@ -36,7 +36,7 @@ func (x *trial) rest(ctx context.Context, t testing.TB) {
 	t.Helper()
 	row, since := &x.row, time.Now()
 	x.poll(ctx, t, "the worker to come to rest", func() bool {
-		goroutines, connections := goroutines(), 0
+		goroutines, connections := x.mark.goroutines(), 0
 		if x.rig.Connections != nil {
 			connections = x.rig.Connections(t)
 		}
@@ -125,15 +125,13 @@ func idle(ctx context.Context, b queue.Broker, name string) bool {
 func (x *trial) await(ctx context.Context, t testing.TB, batch []worker.NewJob) {
 	t.Helper()
 	p := pending{stack: x.stack, ids: ids(batch)}
-	for {
-		open, err := p.left(ctx)
-		if err == nil && len(open) == 0 {
-			return
-		}
+	for !p.none(ctx) {
 		select {
-		case <-time.After(100 * time.Millisecond): // between looks at the store
+		case <-time.After(50 * time.Millisecond): // between looks at the store
 		case <-ctx.Done():
-			d, depthErr := x.stack.Broker.Depth(context.WithoutCancel(ctx), x.queue)
+			ctx := context.WithoutCancel(ctx)
+			open, err := p.left(ctx)
+			d, depthErr := x.stack.Broker.Depth(ctx, x.queue)
 			t.Errorf("%d jobs have not ended after %s (%.10q, %v); the queue: %+v, %v", len(open), x.rig.Limit, open, err, d, depthErr)
 			return
 		}
@@ -170,8 +168,8 @@ func within(limit time.Duration, before int, count func() int) (after int, ok bo
 func (x *trial) compare(ctx context.Context, t testing.TB) {
 	t.Helper()
 	row, ok := &x.row, false
-	if row.Goroutines[1], ok = within(x.rig.Rest, row.Goroutines[0], goroutines); !ok {
-		t.Errorf("%d goroutines before the fault, %d after it:\n%s", row.Goroutines[0], row.Goroutines[1], stacks())
+	if row.Goroutines[1], ok = within(x.rig.Rest, row.Goroutines[0], x.mark.goroutines); !ok {
+		t.Errorf("%d goroutines before the fault, %d after it:\n%s", row.Goroutines[0], row.Goroutines[1], x.mark)
 	}
 	if x.rig.Connections == nil || ctx.Err() != nil {
 		return

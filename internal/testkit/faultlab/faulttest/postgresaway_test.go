@@ -1,4 +1,4 @@
-package worker_test
+package faulttest
 
 import (
 	"context"
@@ -23,22 +23,44 @@ import (
 // finishes and is settled later, nothing is lost or dead before its time, and work goes on by itself.
 func TestPostgresAway(t *testing.T) {
 	t.Parallel()
-	shared := testserver.StartPostgres(t)
-	for i, f := range postgresFaults {
-		if testing.Short() && i > 1 {
-			break
+	t.Run("database", func(t *testing.T) { // all of them in one server
+		t.Parallel()
+		server := testserver.StartPostgres(t)
+		for _, f := range databaseFaults {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				awayWith(t, server, f)
+			})
 		}
-		t.Run(f.name, func(t *testing.T) {
+		for _, f := range loadFaults() {
+			t.Run(f.name, func(t *testing.T) {
+				t.Parallel()
+				f.try(t, server)
+			})
+		}
+		t.Run("claim's answer lost", func(t *testing.T) {
 			t.Parallel()
-			server := shared
-			if f.ends {
-				server = testserver.StartPostgres(t)
-			}
-			p := newPlace(t, server)
-			t.Run("under load", func(t *testing.T) { p.underLoad(t, f) })
-			t.Run("refuses claims", func(t *testing.T) { p.refusesClaims(t, f) })
+			claimWhoseAnswerIsLost(t, newPlace(t, server))
 		})
-	}
+	})
+	t.Run("server", func(t *testing.T) { // which they end one after the other
+		t.Parallel()
+		server := testserver.StartPostgres(t)
+		t.Run(killed.name, func(t *testing.T) { awayWith(t, server, killed) })
+		t.Run(restarted.name, func(t *testing.T) { restarted.try(t, server) })
+		if soak() {
+			f := killed.underALoad()
+			t.Run(f.name, func(t *testing.T) { f.try(t, server) })
+		}
+	})
+}
+
+// awayWith looks at what goes on while the database is away.
+func awayWith(t *testing.T, server *testserver.PostgresServer, f postgresFault) {
+	t.Helper()
+	p := newPlace(t, server)
+	t.Run("under load", func(t *testing.T) { p.underLoad(t, f) })
+	t.Run("refuses claims", func(t *testing.T) { p.refusesClaims(t, f) })
 }
 
 // underLoad has handlers running when the database goes away, and jobs coming meanwhile.
@@ -164,9 +186,8 @@ func (r *awayRig) wantDead(want int) {
 }
 
 // A claim that was stored although its answer was lost is given back once the database answers: nothing has run, so no attempt is spent.
-func TestClaimWhoseAnswerIsLostSpendsNoAttempt(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t, testserver.StartPostgres(t))
+func claimWhoseAnswerIsLost(t *testing.T, p *place) {
+	t.Helper()
 	p.unprepared = true // so that a claim is one message, which the server works through although nobody reads the answer
 	rig := p.open(t)
 	var attempts []int
@@ -202,9 +223,9 @@ func TestClaimWhoseAnswerIsLostSpendsNoAttempt(t *testing.T) {
 	}
 }
 
-// waiting is how many sessions wait for a lock.
+// waiting is how many sessions wait for a lock in the database.
 func (p *place) waiting(t testing.TB) int {
-	return count(t, p, "SELECT count(*) FROM pg_locks WHERE NOT granted")
+	return count(t, p, "SELECT count(*) FROM pg_locks WHERE NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())")
 }
 
 // claimed is how many claims are stored.

@@ -1,7 +1,6 @@
-package worker_test
+package faulttest
 
 import (
-	"os"
 	"testing"
 
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
@@ -11,29 +10,21 @@ import (
 // The crash tests: real worker processes, killed with SIGKILL again and again, and a ledger written by the handlers themselves. The rules that
 // the ledger must keep are in [faultlab.Ledger.Check].
 
-// brokers that worker processes of these tests can be told to work on.
-var brokers = map[string]faultlab.Opener{
-	"embedded": faultlab.Embedded,
-	"rabbitmq": faultlab.Beside(openRabbitMQ),
-	"sqs":      faultlab.Beside(openSQS),
-	"postgres": faultlab.OnPostgres,
-}
-
-func TestMain(m *testing.M) {
-	faultlab.Main(brokers)
-	os.Exit(m.Run())
-}
-
 func TestKillLedger(t *testing.T) {
-	jobs, kills := 5000, 20
-	if os.Getenv("SOAK") != "" {
+	t.Parallel()
+	jobs, kills := 2000, 8
+	if soak() {
 		jobs, kills = 20000, 60
-	} else if testing.Short() {
-		jobs, kills = 1000, 5
 	}
-	t.Run("claim and lease ended together", func(t *testing.T) { checkKills(t, onEmbedded(jobs, kills, "")) })
+	t.Run("claim and lease ended together", func(t *testing.T) {
+		t.Parallel()
+		checkKills(t, onEmbedded(jobs, kills, ""))
+	})
 	// Where claims and queue share no database, there are two commits for a kill to come between.
-	t.Run("one after the other", func(t *testing.T) { checkKills(t, onEmbedded(max(jobs/4, 1000), max(kills/4, 4), faultlab.Apart)) })
+	t.Run("one after the other", func(t *testing.T) {
+		t.Parallel()
+		checkKills(t, onEmbedded(max(jobs/4, 1000), max(kills/4, 5), faultlab.Apart))
+	})
 }
 
 func onEmbedded(jobs, kills int, mutation string) faultlab.KillPlan {
@@ -57,6 +48,7 @@ func checkKills(t *testing.T, plan faultlab.KillPlan) {
 
 // A worker that acks before the completion is stored must be found out by the same check.
 func TestKillLedgerFindsABrokenSettleOrder(t *testing.T) {
+	t.Parallel()
 	l := faultlab.KillRound(t, onEmbedded(1500, 6, faultlab.AckFirst))
 	if found := l.Check(t.Context()); len(found) == 0 {
 		t.Error("acking before completing went unnoticed")

@@ -1,4 +1,4 @@
-package worker_test
+package faulttest
 
 import (
 	"context"
@@ -34,17 +34,16 @@ func toStderr() *slog.Logger {
 
 // onBroker is a plan for a networked broker, with claims and dead letters in a file that both processes share.
 func onBroker(name, where string) faultlab.KillPlan {
-	plan := faultlab.KillPlan{Broker: name, Open: brokers[name], Where: where, Jobs: 2000, Kills: 6, Waves: true}
-	if os.Getenv("SOAK") != "" {
+	plan := faultlab.KillPlan{Broker: name, Open: brokers[name], Where: where, Jobs: 800, Kills: 5, Waves: true}
+	if soak() {
 		plan.Jobs, plan.Kills = 20000, 20
-	} else if testing.Short() {
-		plan.Jobs, plan.Kills = 500, 3
 	}
 	return plan
 }
 
 // TestKillLedgerRabbitMQ also restarts the broker, once in order and once with SIGKILL.
 func TestKillLedgerRabbitMQ(t *testing.T) {
+	t.Parallel()
 	node := testserver.StartRabbitMQ(t)
 	plan := onBroker("rabbitmq", node.URL())
 	plan.Queue = "kills"
@@ -59,6 +58,7 @@ func TestKillLedgerRabbitMQ(t *testing.T) {
 }
 
 func TestKillLedgerSQS(t *testing.T) {
+	t.Parallel()
 	plan := onBroker("sqs", testserver.SQS(t))
 	plan.Queue = uniqueSQS(t, plan.Where)
 	checkKills(t, plan)

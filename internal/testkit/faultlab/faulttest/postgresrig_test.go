@@ -1,4 +1,4 @@
-package worker_test
+package faulttest
 
 import (
 	"context"
@@ -68,15 +68,17 @@ func (p *place) readOnly(t testing.TB, on string) {
 // postgresFault is a way for the database to be away.
 type postgresFault struct {
 	name         string
-	ends         bool // the whole server
 	strike, mend func(t testing.TB, p *place)
 }
 
-var postgresFaults = []postgresFault{
-	{"killed", true, func(t testing.TB, p *place) { p.server.Kill(t) }, func(t testing.TB, p *place) { p.server.Start(t) }},
-	{"cut off", false, func(_ testing.TB, p *place) { p.proxy.Cut() }, func(_ testing.TB, p *place) { p.proxy.Restore() }},
-	{"silent", false, func(_ testing.TB, p *place) { p.proxy.Blackhole(true) }, func(_ testing.TB, p *place) { p.proxy.Blackhole(false) }},
-	{"read-only", false, func(t testing.TB, p *place) { p.readOnly(t, "on") }, func(t testing.TB, p *place) { p.readOnly(t, "off") }},
+// killed ends the whole server.
+var killed = postgresFault{"killed", func(t testing.TB, p *place) { p.server.Kill(t) }, func(t testing.TB, p *place) { p.server.Start(t) }}
+
+// databaseFaults leave the server to others.
+var databaseFaults = []postgresFault{
+	{"cut off", func(_ testing.TB, p *place) { p.proxy.Cut() }, func(_ testing.TB, p *place) { p.proxy.Restore() }},
+	{"silent", func(_ testing.TB, p *place) { p.proxy.Blackhole(true) }, func(_ testing.TB, p *place) { p.proxy.Blackhole(false) }},
+	{"read-only", func(t testing.TB, p *place) { p.readOnly(t, "on") }, func(t testing.TB, p *place) { p.readOnly(t, "off") }},
 }
 
 // pool returns connections through the proxy to a schema that has its tables.
@@ -114,7 +116,7 @@ type awayRig struct {
 	client *worker.Client
 	claims idempotency.Store
 	dead   dlq.Store
-	watch  *pauses
+	watch  *counts
 }
 
 func (p *place) open(t *testing.T) *awayRig {
@@ -142,7 +144,7 @@ func (p *place) open(t *testing.T) *awayRig {
 	if err := broker.CreateQueue(t.Context(), worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}
-	return &awayRig{t: t, schema: schema, broker: broker, client: client, claims: claims, dead: dead, watch: &pauses{}}
+	return &awayRig{t: t, schema: schema, broker: broker, client: client, claims: claims, dead: dead, watch: &counts{}}
 }
 
 // start runs a worker until the test ends.

@@ -1,7 +1,6 @@
-package worker_test
+package faulttest
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 // is restarted twice, once in order and once after a SIGKILL, and the network to it is cut twice. In the end a transactional handler has written one
 // row for each job, in a table that would take any number, and no other keyed handler ran after or beside its completed run.
 func TestExactlyOnceLedger(t *testing.T) {
+	t.Parallel()
 	server := testserver.StartPostgres(t)
 	proxy := testserver.StartProxy(t, server.Addr())
 	pool, schema := testserver.SchemaAt(t, pgdb.Config{URL: server.URL(), MaxConns: 1})
@@ -24,7 +24,7 @@ func TestExactlyOnceLedger(t *testing.T) {
 	cut := faultlab.Break{Break: proxy.Cut, Mend: proxy.Restore}
 	plan := faultlab.KillPlan{
 		Broker: "postgres", Open: faultlab.OnPostgres, Where: faultlab.PostgresAt(proxy.URL(server.URL()), schema), Queue: worker.DefaultQueue, Exact: true,
-		Jobs: 2000, Kills: 13, Crew: 4, Concurrency: 12, Copies: 2, Transactional: true, Waves: true, Every: time.Second, Lease: 3 * time.Second,
+		Jobs: 800, Kills: 13, Crew: 4, Concurrency: 12, Copies: 2, Transactional: true, Waves: true, Every: time.Second, Lease: 3 * time.Second,
 		Outages: []faultlab.Break{
 			{Break: func() { server.Stop(t) }, Mend: func() { server.Start(t) }},
 			cut,
@@ -32,16 +32,15 @@ func TestExactlyOnceLedger(t *testing.T) {
 			cut,
 		},
 	}
-	if os.Getenv("SOAK") != "" {
+	if soak() {
 		plan.Jobs, plan.Kills, plan.Limit = 40000, 240, 10*time.Minute // 20,000 of them transactional
-	} else if testing.Short() {
-		plan.Jobs, plan.Outages, plan.Kills = 600, plan.Outages[1:3], 7
 	}
 	checkKills(t, plan)
 }
 
 // A handler that writes outside of its transaction must be found out by the same check.
 func TestExactlyOnceLedgerFindsEffectsOutside(t *testing.T) {
+	t.Parallel()
 	url := testserver.Postgres(t)
 	pool, schema := testserver.SchemaAt(t, pgdb.Config{URL: url, MaxConns: 1})
 	if err := faultlab.MakeEffects(t.Context(), pool, schema); err != nil {
