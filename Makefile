@@ -45,7 +45,7 @@ RACE_PKGS     = $(shell $(GO) list ./... | grep -E '/caisson/(queue|schedule|poo
 
 .DEFAULT_GOAL := help
 SHELL         := bash
-.PHONY: help check fmt lint vet build arch vuln test race soak bench fuzz services services-stop tools
+.PHONY: help check fmt lint vet build arch docs vuln test race soak bench fuzz services services-stop tools
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -67,6 +67,9 @@ build:
 
 arch:
 	$(GO) test -count=1 ./internal/testkit/architecture
+
+docs: ## write the tables of docs that come from the code
+	$(GO) generate ./internal/program/reference
 
 # Not part of check: it asks the vulnerability database over the network, and check has to work without one.
 vuln: $(BIN)/.govulncheck-$(VULN_VER) ## known vulnerabilities in what we call (needs the network)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,25 +21,6 @@ import (
 
 // same compares configurations, secrets included.
 var same = cmp.Options{cmpopts.IgnoreUnexported(Config{}), cmpopts.EquateComparable(Secret{}, SecretURL{})}
-
-var update = flag.Bool("update", false, "write docs/configuration.md")
-
-func TestReferenceIsUpToDate(t *testing.T) {
-	t.Parallel()
-	file := filepath.Join("..", "..", "docs", "configuration.md")
-	if *update {
-		if err := os.WriteFile(file, []byte(Reference()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(got), Reference()); diff != "" {
-		t.Fatalf("run go test ./internal/program/config -update (-file +code):\n%s", diff)
-	}
-}
 
 func TestEveryKeyIsDescribed(t *testing.T) {
 	t.Parallel()

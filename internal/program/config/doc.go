@@ -10,6 +10,6 @@
 //   - A [Secret] shows itself to nobody who does not call Reveal: not in errors, logs, JSON, YAML or [Print].
 //   - [Config.Settings] tells for each key where its value came from.
 //
-// [Load] does all of it. The struct's tags are the single source of keys, defaults and descriptions: [Reference] prints
-// docs/configuration.md from them.
+// [Load] does all of it. The struct's tags are the single source of keys, defaults and descriptions: [Keys] lists
+// them for docs/configuration.md.
 package config

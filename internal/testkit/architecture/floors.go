@@ -62,7 +62,7 @@ var places = map[string]Floor{
 	"internal/program/stack": Runtime, "internal/program/webhooks": Deliveries,
 	"internal/program/...": Commands,
 	"app":                  App,
-	"cmd/...":              Main, "examples/...": Main,
+	"cmd/...":              Main, "examples/...": Main, "internal/program/reference": Main, "internal/program/reference/...": Main,
 	"internal/testkit/...": Outside,
 }
 
