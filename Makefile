@@ -15,7 +15,7 @@ RACE          ?=
 # Many tests wait for brokers, leases and delays: more of them at once than there are cores.
 AT_ONCE       ?= -p 4 -parallel 12
 # These wait the longest, so they begin first.
-LONGEST       ?= ./queue/sqs ./queue/rabbitmq ./worker
+LONGEST       ?= ./queue/sqs ./queue/rabbitmq/internal/faults ./queue/rabbitmq ./worker
 TEST_TIMEOUT  ?= 15m
 RACE_TIMEOUT  ?= 15m
 FUZZTIME      ?= 10s

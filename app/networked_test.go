@@ -49,6 +49,12 @@ func TestDoctorOfTheEmbeddedBroker(t *testing.T) {
 	if out := ok(t, call(t, "", nil, "queues", "doctor", "--db", db)); !strings.HasPrefix(out, "nothing to inspect") {
 		t.Errorf("doctor printed %q", out)
 	}
+	if out := ok(t, call(t, "", nil, "queues", "prune", "--db", db)); !strings.HasPrefix(out, "nothing to remove") {
+		t.Errorf("prune printed %q", out)
+	}
+	if r := call(t, "", nil, "queues", "prune", "--db", db, "--wait", "-1s"); r.code != 2 {
+		t.Errorf("prune with a negative wait: code %d, %s", r.code, r.err)
+	}
 	if out := ok(t, call(t, "", nil, "queues", "doctor", "--db", db, "--json")); out != `{"inspected":false,"findings":[]}`+"\n" {
 		t.Errorf("doctor printed %q", out)
 	}

@@ -18,7 +18,7 @@ import (
 func (p *program) queuesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
-		Short: "List queues and their depth, create queues, and look for what is wrong with them",
+		Short: "List queues and their depth, create queues, look for what is wrong with them, remove what nobody needs",
 		Long: `Lists the queues and how many messages each holds: ready to be received, delayed until later, and in flight at some worker. A number that
 the broker cannot know is shown as unknown, and is null in JSON. Networked brokers have a dead-letter queue beside each queue, with .dlq at
 the end of its name. RabbitMQ lists queues of others only where rabbitmq.management is set; else those that the configuration names.`,
@@ -33,7 +33,7 @@ the end of its name. RabbitMQ lists queues of others only where rabbitmq.managem
 		Args: cli.Args(cobra.MinimumNArgs(1)),
 		RunE: p.createQueues,
 	}
-	cli.Group(cmd, list, create, p.doctorCommand())
+	cli.Group(cmd, list, create, p.doctorCommand(), p.pruneCommand())
 	unknown := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {

@@ -102,3 +102,27 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 }
+
+// What is removed and what stays is told apart.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, map[string]string{"broker": "rabbitmq"})
+	found := []queue.Leftover{{Name: "cs1.delay.1091", Removed: true}, {Name: "cs1.delay.86400000", Messages: 3}}
+	for what, tt := range map[string]struct {
+		found []queue.Leftover
+		json  bool
+		want  string
+	}{
+		"nothing":    {nil, false, "nothing to remove: the rabbitmq broker"},
+		"none, JSON": {nil, true, `{"queues":[]}`},
+		"some":       {found, false, "cs1.delay.1091      0         removed\ncs1.delay.86400000  3         kept"},
+		"some, JSON": {found, true, `{"name":"cs1.delay.86400000","messages":3,"removed":false}`},
+	} {
+		var out strings.Builder
+		p := &program{name: "worker", io: cli.IO{Out: &out}}
+		p.settings.JSON = tt.json
+		if err := p.printPruned(&out, cfg, tt.found); err != nil || !strings.Contains(out.String(), tt.want) {
+			t.Errorf("%s: printed %q, %v; want %q", what, out.String(), err, tt.want)
+		}
+	}
+}

@@ -40,7 +40,7 @@ func openBroker(ctx context.Context, p plan) (queue.Broker, error) {
 }
 
 func rabbitConfig(p plan) rabbitmq.Config {
-	return rabbitmq.Config{URLs: []string{p.URL}, Prefix: p.Prefix, DelaySteps: delaySteps, Logger: slog.New(slog.DiscardHandler)}
+	return rabbitmq.Config{URLs: []string{p.URL}, Prefix: p.Prefix, Logger: slog.New(slog.DiscardHandler)}
 }
 
 // openPlace opens everything that a worker needs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -12,21 +11,10 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// delaySteps is how fine the delays of our own prefix are: the coarser of two, so that there are fewer queues.
-const delaySteps = 4
-
 // rabbitNames are the queues of our prefix, as docs/rabbitmq.md lists them; each delay has an exchange of its name as well.
 func rabbitNames(prefix string) (queues, exchanges []string) {
-	for i := 0; ; i++ {
-		ms := math.Round(1000 * math.Pow(2, float64(i)/delaySteps))
-		last := ms >= float64(24*time.Hour/time.Millisecond)
-		if last {
-			ms = float64(24 * time.Hour / time.Millisecond)
-		}
-		queues = append(queues, fmt.Sprintf("%sdelay.%.0f", prefix, ms))
-		if last {
-			break
-		}
+	for seconds := 1; seconds <= 8192; seconds *= 2 {
+		queues = append(queues, fmt.Sprintf("%sdelay.%d", prefix, 1000*seconds))
 	}
 	exchanges = append(queues[:len(queues):len(queues)], prefix+"deliver", prefix+"unroutable")
 	return append(queues, prefix+queueName, prefix+queue.DLQ(queueName), prefix+"unroutable"), exchanges
@@ -45,6 +33,9 @@ func (a *account) inRabbitMQ(ctx context.Context, p plan, missing map[string]boo
 		return err
 	}
 	queues, _ := rabbitNames(p.Prefix)
+	if queues, err = existing(conn, queues); err != nil {
+		return err
+	}
 	for quiet := 0; quiet < 2; quiet++ {
 		for _, name := range queues {
 			n, err := a.drain(ch, name, missing)
@@ -60,6 +51,29 @@ func (a *account) inRabbitMQ(ctx context.Context, p plan, missing map[string]boo
 		}
 	}
 	return nil
+}
+
+// existing leaves out the delays that nothing has needed yet.
+func existing(conn *amqp.Connection, queues []string) (found []string, err error) {
+	for _, name := range queues {
+		ch, err := conn.Channel()
+		if err != nil {
+			return nil, err
+		}
+		var answer *amqp.Error
+		_, err = ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		switch {
+		case errors.As(err, &answer) && answer.Code == amqp.NotFound:
+			continue // which has closed the channel
+		case err != nil:
+			return nil, err
+		}
+		if err := ch.Close(); err != nil {
+			return nil, err
+		}
+		found = append(found, name)
+	}
+	return found, nil
 }
 
 func (a *account) drain(ch *amqp.Channel, name string, missing map[string]bool) (n int, err error) {

@@ -3,6 +3,7 @@ package queuetest
 import (
 	"errors"
 	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -42,6 +43,10 @@ type Harness struct {
 	// Leases may or may not survive that. Nil if there are no connections.
 	Cut func(t testing.TB)
 
+	// Parallel runs the cases side by side. New must then be safe to call while other cases run, and Cut must break the connections of the
+	// case that its t belongs to.
+	Parallel bool
+
 	// Virtual runs each case in a testing/synctest bubble. The driver must then start its goroutines when it is opened, and wait
 	// only on channels and on package time.
 	Virtual bool
@@ -65,7 +70,7 @@ type Harness struct {
 	Poll time.Duration
 	// BigBody is the size in bytes of the largest body that must pass. Zero means 1 MiB.
 	BigBody int
-	// Many is how many messages the largest case moves. Zero means 10,000; lower it for slow servers.
+	// Many is how many messages the largest case moves. Zero means 10,000 where the environment has SOAK, else 2,000.
 	Many int
 }
 
@@ -85,7 +90,9 @@ func (h Harness) withDefaults() Harness {
 		h.BigBody = 1 << 20
 	}
 	if h.Many == 0 {
-		h.Many = 10_000
+		if h.Many = 2000; os.Getenv("SOAK") != "" {
+			h.Many = 10_000
+		}
 	}
 	if h.QueueName == nil {
 		h.QueueName = func(name string) string { return name }
@@ -110,6 +117,8 @@ func (h Harness) validate() error {
 		return fmt.Errorf("Harness.Want.MaxBody %d is below BigBody %d: lower BigBody", want.MaxBody, h.BigBody)
 	case want.FIFO && want.MaxDelay > 0:
 		return errors.New("Harness.Want.MaxDelay is set with FIFO: such a queue takes no delays of messages at all")
+	case h.Parallel && h.Virtual:
+		return errors.New("Harness.Parallel with Virtual: a case in a bubble takes no time, run them one after the other")
 	case h.LeasesOutliveClose && !h.Durable:
 		return errors.New("Harness.LeasesOutliveClose needs Durable")
 	}
@@ -130,6 +139,9 @@ func Run(t *testing.T, h Harness) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
+			if h.Parallel {
+				t.Parallel()
+			}
 			if h.Virtual {
 				synctest.Test(t, func(t *testing.T) { c.run(newEnv(t, h)) })
 				return

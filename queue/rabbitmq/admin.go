@@ -11,7 +11,7 @@ import (
 
 // admin runs do on a channel of its own, which lasts for this call only: a question about a queue that is missing closes its channel. It
 // goes through the connection for consuming, which the broker does not block. It returns with ctx even if the broker does not answer.
-func (b *Broker) admin(ctx context.Context, do func(*amqp.Channel) error) error {
+func (b *Broker) admin(ctx context.Context, do func(*channel) error) error {
 	if !b.enter() {
 		return queue.ErrClosed
 	}
@@ -23,7 +23,7 @@ func (b *Broker) admin(ctx context.Context, do func(*amqp.Channel) error) error 
 	answer := make(chan error, 1)
 	go func() { // ends at the latest when call drops the connection; Close waits for it
 		defer b.leave()
-		answer <- sess.call(func() error { return withChannel(sess.conn, do) })
+		answer <- withChannel(sess, do)
 	}()
 	select {
 	case err = <-answer:
@@ -39,9 +39,8 @@ func (b *Broker) admin(ctx context.Context, do func(*amqp.Channel) error) error 
 // passive asks for a queue by its full name.
 func (b *Broker) passive(ctx context.Context, full string) (amqp.Queue, error) {
 	var q amqp.Queue
-	err := b.admin(ctx, func(ch *amqp.Channel) error {
-		var err error
-		q, err = ch.QueueDeclarePassive(full, true, false, false, false, nil)
+	err := b.admin(ctx, func(ch *channel) (err error) {
+		q, err = ch.findQueue(full)
 		return err
 	})
 	switch {
@@ -61,7 +60,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string) error {
 	if err := b.topology.check(name); err != nil {
 		return err
 	}
-	if err := b.admin(ctx, func(ch *amqp.Channel) error { return b.topology.declareQueue(ch, name) }); err != nil {
+	if err := b.admin(ctx, func(ch *channel) error { return b.topology.declareQueue(ch, name) }); err != nil {
 		return fmt.Errorf("create queue %q: %w", name, err)
 	}
 	b.learn(name)

@@ -21,6 +21,7 @@ func gauge(b *Broker, name string) float64 {
 
 // TestBlocked has the broker stop reading after connection.blocked: case I1.
 func TestBlocked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	cfg := r.config()
@@ -78,6 +79,7 @@ func TestBlocked(t *testing.T) {
 
 // TestCloseWhileBlocked ends in time although the broker reads nothing.
 func TestCloseWhileBlocked(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	cfg := r.config()
@@ -112,6 +114,7 @@ func TestCloseWhileBlocked(t *testing.T) {
 
 // TestHalfOpen drops all packets: nothing tells the driver, but no call waits longer than its context.
 func TestHalfOpen(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	cfg := r.config()

@@ -27,6 +27,8 @@ type Broker struct {
 	sending *link // publishes, and nothing else
 	consume *link // subscriptions and questions
 	pub     *publisher
+	delays  delays
+	noOld   atomic.Bool // delays of older versions were looked for and not found
 
 	management *management // nil if there is none
 
@@ -52,12 +54,9 @@ var _ queue.Broker = (*Broker)(nil)
 
 // Open connects to the broker. While it cannot be reached, Open tries again until ctx is done; what no waiting can mend (credentials,
 // virtual host, a queue that is declared otherwise) is an error at once.
+//
+// Open takes four round trips. It declares nothing: what a queue or a delay needs is declared when it is first used.
 func Open(ctx context.Context, cfg Config) (*Broker, error) {
-	return open(ctx, cfg, nil)
-}
-
-// open is Open with a ladder of the test's own, unless steps is nil.
-func open(ctx context.Context, cfg Config, steps ladder) (*Broker, error) {
 	cfg = cfg.withDefaults()
 	addresses, err := cfg.validate()
 	if err != nil {
@@ -68,13 +67,10 @@ func open(ctx context.Context, cfg Config, steps ladder) (*Broker, error) {
 		idle: make(chan struct{}), done: make(chan struct{}),
 		known: make(map[string]struct{}), all: make(map[*subscription]struct{}),
 	}
-	if steps != nil {
-		b.topology.steps = steps
-	}
 	b.life, b.stop = context.WithCancel(context.Background())
-	b.sending = newLink(cfg, addresses, "publish", func(s *session) error { return b.topology.declareLadder(s.conn) })
-	b.consume = newLink(cfg, addresses, "consume", nil)
-	b.pub = newPublisher(b.sending, cfg.Window)
+	b.sending = newLink(cfg, addresses, "publish")
+	b.consume = newLink(cfg, addresses, "consume")
+	b.pub = newPublisher(b.sending, cfg.Window, b.delays.forget)
 	b.links.Go(func() { b.sending.run(b.life) })
 	b.links.Go(func() { b.consume.run(b.life) })
 	b.links.Go(func() { b.pub.run(b.life) })
@@ -201,19 +197,10 @@ func (b *Broker) Subscribe(ctx context.Context, name string, cfg queue.Subscribe
 	return s, nil
 }
 
-// outgoing addresses a message: to its queue, or to a delay that ends there.
-func (b *Broker) outgoing(full string, delay time.Duration, msg amqp.Publishing) outgoing {
+// outgoing addresses a message to its queue.
+func (b *Broker) outgoing(full string, msg amqp.Publishing) outgoing {
 	if msg.MessageId == "" {
 		msg.MessageId = b.newID() // what the broker returns is matched by it
 	}
-	if delay <= 0 {
-		return outgoing{key: full, msg: msg}
-	}
-	if delay > longestDelay {
-		if msg.Headers == nil {
-			msg.Headers = amqp.Table{}
-		}
-		msg.Headers[headerDue] = time.Now().Add(delay + time.Millisecond - 1).UnixMilli()
-	}
-	return outgoing{exchange: b.topology.delay(b.topology.steps.snap(delay)), key: full, msg: msg}
+	return outgoing{key: full, msg: msg}
 }

@@ -33,8 +33,7 @@ type Config struct {
 	// DeliveryLimit is the x-delivery-limit of queues: how often the broker redelivers before it dead-letters a message itself. It
 	// stops jobs that kill every worker and is no number of attempts. Default 1000.
 	DeliveryLimit int
-	// DelaySteps is how many steps of delay there are in an octave, 4 or 8. Delays are rounded up to a step: with 8 by at most 9.1 %,
-	// with 4 by at most 18.9 %. Default 8.
+	// DelaySteps, 4 or 8, was how fine delays were. It has no effect any more: any delay is a sum of a few steps.
 	DelaySteps int
 	// Window is the most messages published and not confirmed yet. Default 256, at most 4096.
 	Window int

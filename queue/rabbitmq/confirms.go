@@ -26,7 +26,7 @@ func (p *publisher) run(ctx context.Context) {
 		}
 		p.serve(ctx, s)
 		if ctx.Err() == nil {
-			// A channel that was closed alone is not repaired: with a new session the delays are declared again as well.
+			// A channel that was closed alone is not repaired: a new session starts anew.
 			s.wire.kill()
 			<-s.done
 		}
@@ -54,6 +54,7 @@ type outbox struct {
 }
 
 func (p *publisher) serve(ctx context.Context, s *session) {
+	p.fresh()
 	o, err := p.open(s)
 	if err != nil {
 		return // the session is dropped, and the next one tells what is wrong
@@ -72,18 +73,18 @@ func (p *publisher) serve(ctx context.Context, s *session) {
 
 func (p *publisher) open(s *session) (*outbox, error) {
 	o := &outbox{p: p, s: s, slots: make(chan struct{}, p.window), flights: make(chan flight, p.window)}
-	err := s.call(func() error {
-		var err error
-		if o.ch, err = s.conn.Channel(); err != nil {
-			return err
-		}
-		o.closes = o.ch.NotifyClose(make(chan *amqp.Error, 1))
-		o.gone = o.ch.NotifyClose(make(chan *amqp.Error, 1))
-		// Each message in flight can come back once; a listener that is not read would stop the connection's reader.
-		o.returns = o.ch.NotifyReturn(make(chan amqp.Return, p.window+1))
-		return o.ch.Confirm(false)
+	err := s.call(func() (err error) {
+		o.ch, err = s.conn.Channel()
+		return err
 	})
 	if err != nil {
+		return nil, err
+	}
+	o.closes = o.ch.NotifyClose(make(chan *amqp.Error, 1))
+	o.gone = o.ch.NotifyClose(make(chan *amqp.Error, 1))
+	// Each message in flight can come back once; a listener that is not read would stop the connection's reader.
+	o.returns = o.ch.NotifyReturn(make(chan amqp.Return, p.window+1))
+	if err := s.call(func() error { return o.ch.Confirm(false) }); err != nil {
 		return nil, err
 	}
 	p.frame.Store(int64(max(s.conn.Config.FrameSize, smallestFrame)))
@@ -222,8 +223,8 @@ func (o *outbox) outcome(f flight, returned map[route]amqp.Return) error {
 		}
 		delete(returned, of)
 		if m.exchange != "" {
-			o.s.wire.kill() // so that it is declared again
-			return unavailable("publish", fmt.Errorf("nothing is bound to exchange %q: its queue was deleted and is declared again", m.exchange))
+			o.p.fresh()
+			return unavailable("publish", fmt.Errorf("nothing is bound to exchange %q: its queue was deleted, the next message declares it again", m.exchange))
 		}
 		return fmt.Errorf("publish to %q: %w: the broker returned the message: %s", r.RoutingKey, queue.ErrQueueNotFound, r.ReplyText)
 	}

@@ -1,6 +1,8 @@
 package rabbitmq
 
 import (
+	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,21 +19,34 @@ var pinned = queue.Capabilities{
 	Depth:          queue.DepthFieldReady,
 }
 
+// owner deletes the queues that are made through it at the end of the test.
+type owner struct {
+	queue.Broker
+	r *rig
+}
+
+func (o owner) CreateQueue(ctx context.Context, name string) error {
+	return o.Broker.CreateQueue(ctx, o.r.owned(name))
+}
+
 func TestConformance(t *testing.T) {
-	var current *rig // cases run one after the other
-	var wire *proxy
+	t.Parallel()
+	var wires sync.Map // each case's proxy, by its name
 	queuetest.Run(t, queuetest.Harness{
 		Want: pinned,
 		New: func(t testing.TB) func() queue.Broker {
 			r := newRig(t)
 			p := newProxy(t, r.url)
-			current, wire = r, p
+			wires.Store(t.Name(), p)
 			cfg := r.config()
 			cfg.URLs = []string{p.url(r.url)}
-			return func() queue.Broker { return r.open(cfg) }
+			return func() queue.Broker { return owner{r.open(cfg), r} }
 		},
-		Cut:              func(testing.TB) { wire.cut() },
-		QueueName:        func(name string) string { return current.owned(name) },
+		Cut: func(t testing.TB) {
+			p, _ := wires.Load(t.Name())
+			p.(*proxy).cut()
+		},
+		Parallel:         true,
 		Durable:          true,
 		Shared:           true,
 		Fenced:           true,

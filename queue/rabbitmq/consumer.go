@@ -58,33 +58,34 @@ func (s *subscription) openConsumer(sess *session, create bool) (*consumer, erro
 		retired: make(chan struct{}), settled: make(chan struct{}),
 		stop: func() {},
 	}
-	err := sess.call(func() error {
-		err := withChannel(sess.conn, func(ch *amqp.Channel) error {
-			_, err := ch.QueueDeclarePassive(s.full, true, false, false, false, nil)
-			return err
-		})
-		gone := missing(err)
-		switch {
-		case create && (err == nil || gone):
-			if gone {
-				s.b.cfg.Logger.Warn("queue is gone: making it again", "queue", s.name)
-			}
-			err = withChannel(sess.conn, func(ch *amqp.Channel) error { return s.b.topology.declareQueue(ch, s.name) })
-		case gone:
-			err = fmt.Errorf("queue %q: %w", s.name, queue.ErrQueueNotFound)
+	err := withChannel(sess, func(ch *channel) error {
+		_, err := ch.findQueue(s.full)
+		return err
+	})
+	gone := missing(err)
+	switch {
+	case create && (err == nil || gone):
+		if gone {
+			s.b.cfg.Logger.Warn("queue is gone: making it again", "queue", s.name)
 		}
-		if err != nil {
-			return err
-		}
-		if c.ch, err = sess.conn.Channel(); err != nil {
-			return fmt.Errorf("open a channel: %w", err)
-		}
-		c.closes = c.ch.NotifyClose(make(chan *amqp.Error, 1))
-		c.cancels = c.ch.NotifyCancel(make(chan string, 4))
-		return c.ch.Qos(s.slots, 0, false)
+		err = withChannel(sess, func(ch *channel) error { return s.b.topology.declareQueue(ch, s.name) })
+	case gone:
+		err = fmt.Errorf("queue %q: %w", s.name, queue.ErrQueueNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = sess.call(func() (err error) {
+		c.ch, err = sess.conn.Channel()
+		return err
 	})
 	if err != nil {
-		if c.ch != nil && !c.ch.IsClosed() {
+		return nil, fmt.Errorf("open a channel: %w", err)
+	}
+	c.closes = c.ch.NotifyClose(make(chan *amqp.Error, 1))
+	c.cancels = c.ch.NotifyCancel(make(chan string, 4))
+	if err := sess.call(func() error { return c.ch.Qos(s.slots, 0, false) }); err != nil {
+		if !c.ch.IsClosed() {
 			sess.wire.kill()
 		}
 		return nil, err
@@ -203,7 +204,7 @@ func (c *consumer) park(ctx context.Context, deliveries <-chan amqp.Delivery, al
 // arrived books a delivery.
 func (c *consumer) arrived(ctx context.Context, d amqp.Delivery) {
 	h := &handle{c: c, d: d, n: countsOf(&d), due: time.Now(), place: -1}
-	wait := h.early(h.due)
+	step := c.sub.b.topology.early(h, h.due)
 	s := c.sub
 	s.mu.Lock()
 	if c.gone {
@@ -212,36 +213,51 @@ func (c *consumer) arrived(ctx context.Context, d amqp.Delivery) {
 	}
 	c.arrivals++
 	c.linkLocked(h)
-	if wait > 0 {
+	if step > 0 {
 		h.state = stateBusy
 	} else {
 		c.buf = append(c.buf, h)
 	}
 	s.mu.Unlock()
-	if wait > 0 {
-		s.background.Go(func() { c.hop(ctx, h, wait) })
+	if step > 0 {
+		s.background.Go(func() { c.hop(ctx, h, step) })
 		return
 	}
 	s.announce()
 }
 
-// early is how long the message must still wait: its delay is longer than the ladder.
-func (h *handle) early(now time.Time) time.Duration {
-	if h.d.Headers == nil {
+// early returns the next step of a message whose delay has several, or 0 if it is due.
+func (t *topology) early(h *handle, now time.Time) time.Duration {
+	due := h.dueAt()
+	if due.IsZero() {
 		return 0
+	}
+	return stepAfter(t.lastStep(h.d.Headers), due.Sub(now))
+}
+
+// dueAt is when the message is due; zero if it does not say.
+func (h *handle) dueAt() time.Time {
+	if h.d.Headers == nil {
+		return time.Time{}
 	}
 	due := headerInt(h.d.Headers, headerDue)
 	if due <= 0 {
-		return 0
+		return time.Time{}
 	}
-	return time.UnixMilli(due).Sub(now)
+	return time.UnixMilli(due)
 }
 
-// hop sends a message on its next delay. Nobody sees it, and nothing is counted.
-func (c *consumer) hop(ctx context.Context, h *handle, wait time.Duration) {
+// hop sends a message on its next step. Nobody sees it, and nothing is counted.
+func (c *consumer) hop(ctx context.Context, h *handle, step time.Duration) {
 	b := c.sub.b
-	msg := copyOf(&h.d, h.unseen())
-	if err := b.republish(context.WithoutCancel(ctx), time.Now().Add(rpcTimeout), c.sub.full, wait, msg); err != nil {
+	o := b.delayed(c.sub.full, step, h.dueAt(), copyOf(&h.d, h.unseen()))
+	err := b.republish(context.WithoutCancel(ctx), time.Now().Add(rpcTimeout), o)
+	if err != nil && ctx.Err() != nil {
+		// Stopping, so the delay is not declared any more: somebody else sends it on, and nothing is counted.
+		o.exchange, o.step = "", 0
+		err = b.republish(context.WithoutCancel(ctx), time.Now().Add(closeTimeout), o)
+	}
+	if err != nil {
 		sleep(ctx, patience) // the broker hands it over again at once
 		c.end(h, verdictReturn)
 		return
@@ -261,7 +277,7 @@ func (c *consumer) giveBack(ctx context.Context, back []*handle) {
 	defer cancel()
 	out, copied := make([]outgoing, 0, len(back)), make([]*handle, 0, len(back))
 	for _, h := range back {
-		o := c.sub.b.outgoing(c.sub.full, 0, copyOf(&h.d, h.unseen()))
+		o := c.sub.b.outgoing(c.sub.full, copyOf(&h.d, h.unseen()))
 		if c.sub.b.carries(&o.msg) != nil {
 			c.end(h, verdictReturn)
 			continue

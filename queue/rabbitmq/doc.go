@@ -20,7 +20,7 @@
 //   - Leases are the driver's own: RabbitMQ has none. One that passes its deadline is given back. None outlives Config.ConsumerTimeout, after
 //     which the broker would close the channel, nor its process.
 //   - Attempts are counted across redeliveries, crashes of workers included: a receive charges one, an uncharged retry or release gives it back.
-//   - A delay is never cut short. It is rounded up to a step of the ladder, at least 1 s; beyond 24 h it goes several times around, unseen.
+//   - A delay is never cut short. It is made longer by at most a tenth or a second, whichever is larger. It goes through a few queues, unseen.
 //   - A subscription prefetches no more than its slots. What it got and nobody asked for goes back after a second without a Receive, with no
 //     attempt charged.
 //   - Messages of other programs are taken as they are: their properties and headers keep their types through retries. Expiration and user id

@@ -90,7 +90,7 @@ func (h *handle) replace(ctx context.Context, delay time.Duration, spent counts)
 	due := h.due
 	s.mu.Unlock()
 
-	err := s.b.republish(ctx, due, s.full, delay, copyOf(&h.d, spent))
+	err := s.b.republish(ctx, due, s.b.delay(s.full, delay, copyOf(&h.d, spent)))
 	late := !time.Now().Before(due)
 
 	s.mu.Lock()
@@ -117,14 +117,14 @@ func (h *handle) replace(ctx context.Context, delay time.Duration, spent counts)
 }
 
 // republish publishes one message, until ctx is done or until.
-func (b *Broker) republish(ctx context.Context, until time.Time, full string, delay time.Duration, msg amqp.Publishing) error {
+func (b *Broker) republish(ctx context.Context, until time.Time, o outgoing) error {
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	out := [1]outgoing{b.outgoing(full, delay, msg)}
+	out := [1]outgoing{o}
 	if err := b.carries(&out[0].msg); err != nil {
 		return err
 	}
-	b.pub.publish(ctx, out[:])
+	b.send(ctx, out[:])
 	if err := out[0].err; err != nil {
 		if errors.Is(err, queue.ErrQueueNotFound) {
 			// The subscription makes it again; until then the message is where it was.

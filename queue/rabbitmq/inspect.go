@@ -35,7 +35,7 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 	if why, _ := b.blocking(); why != "" {
 		i.add(queue.SeverityFault, "free memory or disk space on the broker: rabbitmq-diagnostics alarms", "%s", why)
 	}
-	for _, look := range []func(context.Context) error{i.main, i.deadLetters, i.shared, i.ladder, i.managed} {
+	for _, look := range []func(context.Context) error{i.main, i.deadLetters, i.shared, i.delays, i.managed} {
 		if err := look(ctx); err != nil {
 			return nil, fmt.Errorf("inspect queue %q: %w", name, err)
 		}
@@ -80,7 +80,7 @@ func (i *inspection) main(ctx context.Context) error {
 
 // same checks that a queue that is there has the arguments that it should have.
 func (i *inspection) same(ctx context.Context, full string, args amqp.Table) error {
-	err := i.b.admin(ctx, func(ch *amqp.Channel) error {
+	err := i.b.admin(ctx, func(ch *channel) error {
 		d := declarer{ch: ch}
 		d.queue(full, args) // of a queue that is there this changes nothing
 		return d.err
@@ -115,9 +115,7 @@ func (i *inspection) deadLetters(ctx context.Context) error {
 func (i *inspection) shared(ctx context.Context) error {
 	t := i.b.topology
 	for name, kind := range map[string]string{t.deliver(): amqp.ExchangeDirect, t.unroutable(): amqp.ExchangeFanout} {
-		err := i.b.admin(ctx, func(ch *amqp.Channel) error {
-			return ch.ExchangeDeclarePassive(name, kind, true, false, false, false, nil)
-		})
+		err := i.b.admin(ctx, func(ch *channel) error { return ch.findExchange(name, kind) })
 		if code(err) == amqp.NotFound {
 			i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "exchange %q is missing: delayed messages stay in their delays", name)
 		} else if err != nil {
@@ -137,34 +135,25 @@ func (i *inspection) shared(ctx context.Context) error {
 	return nil
 }
 
-// ladder looks at the delays.
-func (i *inspection) ladder(ctx context.Context) error {
-	t := i.b.topology
-	var lacking []string
-	for rest := t.steps; len(rest) > 0; {
-		var absent string
-		err := i.b.admin(ctx, func(ch *amqp.Channel) error {
-			for n, step := range rest {
-				absent = t.delay(step)
-				_, err := ch.QueueDeclarePassive(absent, true, false, false, false, nil)
-				if err != nil {
-					rest = rest[n+1:] // the channel is closed: go on with another
-					return err
-				}
-			}
-			rest, absent = nil, ""
-			return nil
-		})
-		if missing(err) {
-			lacking = append(lacking, absent)
-		} else if err != nil {
-			return err
+// delays looks for delay queues that nobody needs any more.
+func (i *inspection) delays(ctx context.Context) error {
+	left, err := i.b.leftovers(ctx, true)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	const most = 5
+	var names []string
+	waiting := int64(0)
+	for n, l := range left {
+		if waiting += l.Messages; n < most {
+			names = append(names, l.Name)
 		}
 	}
-	if len(lacking) > 0 {
-		i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "%d delay queues are missing, %q first: retries with such delays fail",
-			len(lacking), lacking[0])
+	if len(left) > most {
+		names = append(names, fmt.Sprintf("... to %s", left[len(left)-1].Name))
 	}
+	i.add(queue.SeverityWarning, "worker queues prune, once no older version runs: each costs the broker memory and file handles",
+		"%d delay queues of an older version, which nobody needs any more, with %d messages: %s", len(left), waiting, strings.Join(names, ", "))
 	return nil
 }
 

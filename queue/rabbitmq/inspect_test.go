@@ -32,6 +32,7 @@ func (r *rig) inspect(b *Broker, name string, use queue.Use) string {
 }
 
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "inspect")
@@ -68,6 +69,7 @@ func TestInspect(t *testing.T) {
 
 // TestManagement reads what RabbitMQ's management API answers, from a server that answers in its form.
 func TestManagement(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	name := r.name("managed")
 	info := map[string]any{
@@ -119,6 +121,7 @@ func TestManagement(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	for what, c := range map[string]Config{
 		"no URL":           {},
 		"prefix":           {URLs: []string{"amqp://h/"}, Prefix: strings.Repeat("p", 101)},

@@ -12,12 +12,11 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// link keeps one connection for one purpose: it dials, prepares, watches, and starts again when the connection is lost, until it is closed.
+// link keeps one connection for one purpose: it dials, watches, and starts again when the connection is lost, until it is closed.
 type link struct {
 	cfg       Config
 	addresses []address
 	purpose   string
-	prepare   func(*session) error // runs before a session is handed out
 	connects  atomic.Int64
 
 	mu      sync.Mutex
@@ -27,8 +26,8 @@ type link struct {
 	changed chan struct{} // closed and replaced when cur or err changes
 }
 
-func newLink(cfg Config, addresses []address, purpose string, prepare func(*session) error) *link {
-	return &link{cfg: cfg, addresses: addresses, purpose: purpose, prepare: prepare, err: errDown, changed: make(chan struct{})}
+func newLink(cfg Config, addresses []address, purpose string) *link {
+	return &link{cfg: cfg, addresses: addresses, purpose: purpose, err: errDown, changed: make(chan struct{})}
 }
 
 // Pauses between attempts to connect double from the first to the longest, each with jitter. A broker that is back after a cut or a
@@ -91,20 +90,13 @@ func (l *link) run(ctx context.Context) {
 	l.set(nil, queue.ErrClosed)
 }
 
-// connect dials one node and prepares the session.
+// connect dials one node.
 func (l *link) connect(ctx context.Context, at address) (*session, error) {
 	s, err := dial(ctx, l.cfg, at, l.purpose)
 	if err != nil {
 		return nil, err
 	}
 	go s.watch() // ends with the connection; close waits for it
-	if l.prepare == nil {
-		return s, nil
-	}
-	if err := s.call(func() error { return l.prepare(s) }); err != nil {
-		s.close()
-		return nil, fmt.Errorf("prepare the connection to %s: %w", at.text, err)
-	}
 	return s, nil
 }
 

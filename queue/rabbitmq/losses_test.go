@@ -1,7 +1,6 @@
 package rabbitmq
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 
 // TestDelaysInARow sends one message through the delays again and again. With the broker's headers kept it is taken for a loop and dropped.
 func TestDelaysInARow(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "rounds")
@@ -35,6 +35,7 @@ func TestDelaysInARow(t *testing.T) {
 
 // TestRequeueKeepsTheMessage requeues more than once: with a delivery limit of -1 RabbitMQ 3.10 drops it.
 func TestRequeueKeepsTheMessage(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "requeue")
@@ -56,6 +57,7 @@ func TestRequeueKeepsTheMessage(t *testing.T) {
 
 // TestDeliveryLimit has the broker give a message up: it must be in the dead-letter queue.
 func TestDeliveryLimit(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	cfg := r.config()
 	cfg.DeliveryLimit = 2
@@ -77,6 +79,7 @@ func TestDeliveryLimit(t *testing.T) {
 
 // TestArguments pins what keeps messages from being lost.
 func TestArguments(t *testing.T) {
+	t.Parallel()
 	topo := newTopology(Config{}.withDefaults())
 	main := topo.mainArgs("q")
 	for name, want := range map[string]any{
@@ -103,6 +106,7 @@ func TestArguments(t *testing.T) {
 
 // TestUnroutable publishes to a queue that is missing, and deletes one while its message is delayed.
 func TestUnroutable(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.name("gone")
@@ -139,12 +143,13 @@ func TestUnroutable(t *testing.T) {
 
 // TestSameID publishes two messages of one id, which other programs may well give: the broker's answer to the one is not the other's.
 func TestSameID(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "same-id")
 	for range 20 {
 		msg := amqp.Publishing{MessageId: "same", DeliveryMode: amqp.Persistent}
-		out := []outgoing{b.outgoing(testPrefix+name, 0, msg), b.outgoing(testPrefix+"test-nowhere", 0, msg)}
+		out := []outgoing{b.outgoing(testPrefix+name, msg), b.outgoing(testPrefix+"test-nowhere", msg)}
 		b.pub.publish(t.Context(), out)
 		if out[0].err != nil || !errors.Is(out[1].err, queue.ErrQueueNotFound) {
 			t.Fatalf("errors %v and %v, want none and ErrQueueNotFound", out[0].err, out[1].err)
@@ -152,17 +157,18 @@ func TestSameID(t *testing.T) {
 	}
 }
 
-// TestLongDelay goes beyond the ladder: another hop, which nobody sees.
+// TestLongDelay needs more than one step: nobody sees them.
 func TestLongDelay(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "long")
-	o := b.outgoing("x", 25*time.Hour, amqp.Publishing{})
+	o := b.delay("x", 25*time.Hour, amqp.Publishing{})
 	due := time.UnixMilli(headerInt(o.msg.Headers, headerDue))
-	if o.exchange != testPrefix+"delay.86400000" || time.Until(due) > 25*time.Hour+time.Millisecond || time.Until(due) < 25*time.Hour-time.Minute {
-		t.Errorf("a delay of 25h goes to %q and is due in %v", o.exchange, time.Until(due))
+	if left := time.Until(due); o.exchange != testPrefix+"delay.8192000" || left > 27*time.Hour+30*time.Minute || left < 25*time.Hour-time.Minute {
+		t.Errorf("a delay of 25h goes to %q and is due in %v", o.exchange, left)
 	}
-	// What comes out of the longest delay and is not due yet.
+	// What comes out of a delay and is not due yet.
 	due = time.Now().Add(1500 * time.Millisecond)
 	r.rawPublish(name, amqp.Publishing{Body: []byte("later"), Headers: amqp.Table{headerDue: due.UnixMilli(), headerAttempts: int32(3), "n": int16(1)}})
 	l := r.receive(r.subscribe(b, name, 30*time.Second, 1))
@@ -177,6 +183,7 @@ func TestLongDelay(t *testing.T) {
 
 // TestChangedArguments explains what differs, and is permanent.
 func TestChangedArguments(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "changed")
@@ -192,98 +199,5 @@ func TestChangedArguments(t *testing.T) {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not mention %s", err, want)
 		}
-	}
-}
-
-// TestChangedDelays is what Open says of a ladder with other arguments.
-func TestChangedDelays(t *testing.T) {
-	r := newRig(t)
-	prefix := "cstest2." + strings.TrimPrefix(r.name("x"), "test-x-") + "."
-	full := prefix + "delay.1000"
-	r.raw(func(ch *amqp.Channel) {
-		args := amqp.Table{"x-queue-type": "quorum", "x-message-ttl": int64(999)}
-		if _, err := ch.QueueDeclare(full, true, false, false, false, args); err != nil {
-			t.Fatal(err)
-		}
-	})
-	t.Cleanup(func() { r.deleteTopology(prefix) })
-	cfg := r.config()
-	cfg.Prefix = prefix
-	ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
-	defer cancel()
-	_, err := open(ctx, cfg, shortLadder)
-	var differs *DifferentError
-	if !errors.As(err, &differs) || differs.Name != full {
-		t.Errorf("Open with a changed ladder: error %v, want a *DifferentError about %s", err, full)
-	}
-}
-
-// shortLadder is for prefixes of a test's own: see testPrefix.
-var shortLadder = ladder{time.Second, 2 * time.Second, longestDelay}
-
-// deleteTopology removes all that Open declares under a prefix of the test's own.
-func (r *rig) deleteTopology(prefix string) {
-	cfg := r.config()
-	cfg.Prefix = prefix
-	topo := newTopology(cfg.withDefaults())
-	r.raw(func(ch *amqp.Channel) {
-		names := []string{topo.deliver(), topo.unroutable()}
-		for _, step := range shortLadder {
-			names = append(names, topo.delay(step))
-		}
-		for _, name := range names {
-			if _, err := ch.QueueDelete(name, false, false, false); err != nil {
-				r.Error(err)
-			}
-			if err := ch.ExchangeDelete(name, false, false); err != nil {
-				r.Error(err)
-			}
-		}
-	})
-}
-
-// TestDelaysAreRepaired deletes a delay under a running driver.
-func TestDelaysAreRepaired(t *testing.T) {
-	r := newRig(t)
-	prefix := "cstest2." + strings.TrimPrefix(r.name("x"), "test-x-") + "."
-	t.Cleanup(func() { r.deleteTopology(prefix) })
-	cfg := r.config()
-	cfg.Prefix = prefix
-	b, err := open(t.Context(), cfg, shortLadder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		r.raw(func(ch *amqp.Channel) {
-			for _, name := range []string{"q", "q.dlq"} {
-				_, _ = ch.QueueDelete(prefix+name, false, false, false)
-			}
-		})
-	})
-	t.Cleanup(func() { _ = b.Close() }) // before its queues go: a subscription would make them again
-	if err := b.CreateQueue(t.Context(), "q"); err != nil {
-		t.Fatal(err)
-	}
-	sub := r.subscribe(b, "q", 30*time.Second, 1)
-	for what, remove := range map[string]func(*amqp.Channel) error{
-		"queue": func(ch *amqp.Channel) error {
-			_, err := ch.QueueDelete(prefix+"delay.1000", false, false, false)
-			return err
-		},
-		"exchange": func(ch *amqp.Channel) error { return ch.ExchangeDelete(prefix+"delay.1000", false, false) },
-	} {
-		r.raw(func(ch *amqp.Channel) {
-			if err := remove(ch); err != nil {
-				t.Fatal(err)
-			}
-		})
-		pub := text(what)
-		pub.Delay = time.Second
-		first := b.Publish(t.Context(), "q", []queue.Publication{pub})[0].Err
-		if !errors.Is(first, queue.ErrUnavailable) {
-			t.Errorf("publish with the delay's %s deleted: error %v, want ErrUnavailable", what, first)
-		}
-		r.eventually(func() error { return b.Publish(t.Context(), "q", []queue.Publication{pub})[0].Err })
-		r.ack(r.receive(sub))
 	}
 }

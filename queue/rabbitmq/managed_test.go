@@ -17,12 +17,12 @@ import (
 // TestManagement sees what only the management API knows: queues of others, policies that lose jobs, and messages that are stuck on the way to
 // a dead-letter queue that is gone.
 func TestManagedNode(t *testing.T) {
+	t.Parallel()
 	node := testserver.StartRabbitMQWith(t, testserver.RabbitMQConfig{Management: true})
 	r := &rig{TB: t, url: node.URL()}
 	cfg := r.config()
 	cfg.Management = strings.Replace(node.Management(), "://", "://guest:guest@", 1)
 	cfg.DeliveryLimit = 1
-	cfg.DelaySteps = 4
 	b, other := r.open(cfg), r.open(cfg)
 	for name, b := range map[string]*Broker{"mine": b, "theirs": other} {
 		if err := b.CreateQueue(t.Context(), name); err != nil {
@@ -45,7 +45,7 @@ func TestManagedNode(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	r.finds(b, "mine", `dead-letter queue "cs1.mine.dlq" is missing`)
+	r.finds(b, "mine", `dead-letter queue "`+testPrefix+`mine.dlq" is missing`)
 	r.publish(b, "mine", text("a"))
 	sub := r.subscribe(b, "mine", 30*time.Second, 1)
 	for range 2 {

@@ -18,7 +18,7 @@ import (
 const (
 	headerAttempts   = "caisson-attempts"
 	headerDeliveries = "caisson-deliveries"
-	headerDue        = "caisson-due" // unix ms, for delays longer than the ladder
+	headerDue        = "caisson-due" // unix ms, for delays of several steps
 	// headerEscape precedes the names of a producer's headers that mean something to the broker or the driver.
 	headerEscape = "caisson-escaped-"
 )

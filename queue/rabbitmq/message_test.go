@@ -16,6 +16,7 @@ import (
 
 // TestCountHeaderTypes reads the count in each type that a client may write. Case E2.
 func TestCountHeaderTypes(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "types")
@@ -40,6 +41,7 @@ func TestCountHeaderTypes(t *testing.T) {
 
 // TestForeignMessages keeps what another program's message carries, through a retry: properties, and headers in their own types.
 func TestForeignMessages(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "foreign")
@@ -99,6 +101,7 @@ func TestForeignMessages(t *testing.T) {
 
 // TestReservedHeaders: a producer's headers that mean something to the broker or the driver arrive, and mean nothing to them.
 func TestReservedHeaders(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "reserved")
@@ -126,6 +129,7 @@ func TestReservedHeaders(t *testing.T) {
 
 // TestHeadersTooLarge refuses what would cost the connection. Case G1.
 func TestHeadersTooLarge(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "headers")
@@ -155,6 +159,7 @@ func TestHeadersTooLarge(t *testing.T) {
 // TestCopyTooLarge retries and gives back a message whose headers leave no room for the driver's: the broker counts instead, and the
 // connection that publishes is not lost for it.
 func TestCopyTooLarge(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "full")
@@ -177,6 +182,7 @@ func TestCopyTooLarge(t *testing.T) {
 
 // TestStaleCount takes the count of another queue for none: a shovel and the management pages carry it on. Case E2.
 func TestStaleCount(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "stale")
@@ -203,6 +209,7 @@ func manyHeaders(n int) map[string]string {
 }
 
 func TestTooLarge(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{
 		"PRECONDITION_FAILED - message size 2097152 is larger than configured max size 1048576": true,
 		"PRECONDITION_FAILED - message size 2097152 is larger than max size 1048576":            true,

@@ -28,7 +28,9 @@ type proxy struct {
 // proxyLink is one connection through the proxy.
 type proxyLink struct {
 	client, server net.Conn
-	publishes      atomic.Bool // it is the driver's connection for publishing
+	publishes      atomic.Bool  // it is the driver's connection for publishing
+	turns          atomic.Int64 // how often the client wrote after it was answered, so waited for an answer
+	answered       atomic.Bool
 
 	mu     sync.Mutex
 	frozen chan struct{} // not nil while nothing of the client is read; closed to go on
@@ -115,6 +117,9 @@ func (l *proxyLink) upstream() {
 			<-wait
 		}
 		if n > 0 {
+			if l.turns.Load() == 0 || l.answered.Swap(false) {
+				l.turns.Add(1)
+			}
 			if _, err := l.server.Write(buf[:n]); err != nil {
 				return
 			}
@@ -169,6 +174,7 @@ func (l *proxyLink) downstream() {
 func (l *proxyLink) send(frame []byte) error {
 	l.write.Lock()
 	defer l.write.Unlock()
+	l.answered.Store(true)
 	_, err := l.client.Write(frame)
 	return err
 }
@@ -203,6 +209,19 @@ func (p *proxy) block() {
 			l.method(60, append([]byte{10}, "low on mem"...))
 		}
 	})
+}
+
+// freezeQuestions stops what the connection for consuming says to the broker, until the returned function is called.
+func (p *proxy) freezeQuestions() (thaw func()) {
+	each := func(do func(*proxyLink)) {
+		p.each(func(l *proxyLink) {
+			if !l.publishes.Load() {
+				do(l)
+			}
+		})
+	}
+	each((*proxyLink).freeze)
+	return func() { each((*proxyLink).thaw) }
 }
 
 func (p *proxy) unblock() {

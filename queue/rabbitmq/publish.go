@@ -33,9 +33,9 @@ func (b *Broker) Publish(ctx context.Context, name string, pubs []queue.Publicat
 			continue
 		}
 		results[i].ID = msg.MessageId
-		out, at = append(out, b.outgoing(full, pubs[i].Delay, msg)), append(at, i)
+		out, at = append(out, b.delay(full, pubs[i].Delay, msg)), append(at, i)
 	}
-	b.pub.publish(ctx, out)
+	b.send(ctx, out)
 	for i := range out {
 		if err := out[i].err; err != nil {
 			results[at[i]] = queue.PublishResult{Err: err}

@@ -16,6 +16,7 @@ import (
 type publisher struct {
 	link   *link
 	window int
+	fresh  func() // called before the first message of each session, and when a delay was found missing
 	todo   chan *batch
 	closed chan struct{} // closed by Close when what was accepted had its time
 
@@ -23,8 +24,8 @@ type publisher struct {
 	frame       atomic.Int64 // the largest frame of the connection
 }
 
-func newPublisher(l *link, window int) *publisher {
-	p := &publisher{link: l, window: window, todo: make(chan *batch), closed: make(chan struct{})}
+func newPublisher(l *link, window int, fresh func()) *publisher {
+	p := &publisher{link: l, window: window, fresh: fresh, todo: make(chan *batch), closed: make(chan struct{})}
 	p.frame.Store(smallestFrame)
 	return p
 }
@@ -35,6 +36,7 @@ const smallestFrame = 8192
 // outgoing is one message on its way.
 type outgoing struct {
 	exchange, key string
+	step          time.Duration // the delay that exchange belongs to, or 0
 	msg           amqp.Publishing
 	err           error // set by batch.finish
 	over          bool

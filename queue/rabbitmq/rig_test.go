@@ -17,9 +17,9 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// testPrefix is the default one, so that the delays are declared once for all programs and tests on a broker: RabbitMQ 3 keeps three file
-// descriptors for each quorum queue, and takes no more connections once those that it may have are used up.
-const testPrefix = "cs1."
+// testPrefix is one for all tests and runs, so that there are few queues: RabbitMQ 3 keeps three file descriptors for each quorum queue, and
+// takes no more connections once those that it may have are used up. Each test has queues of its own below it.
+const testPrefix = "cstest."
 
 // serverURL is the broker that tests use. It fails the test if there is none.
 func serverURL(t testing.TB) string {
@@ -96,14 +96,21 @@ func (r *rig) raw(do func(*amqp.Channel)) {
 func (r *rig) rawPublish(name string, msg amqp.Publishing) {
 	r.Helper()
 	r.raw(func(ch *amqp.Channel) {
-		if err := ch.Confirm(false); err != nil {
-			r.Fatal(err)
-		}
-		dc, err := ch.PublishWithDeferredConfirm("", testPrefix+name, true, false, msg)
-		if err != nil || !dc.Wait() {
+		if err := r.rawConfirmed(ch, "", testPrefix+name, msg); err != nil {
 			r.Fatalf("raw publish: %v", err)
 		}
 	})
+}
+
+func (r *rig) rawConfirmed(ch *amqp.Channel, exchange, key string, msg amqp.Publishing) error {
+	if err := ch.Confirm(false); err != nil {
+		return err
+	}
+	dc, err := ch.PublishWithDeferredConfirm(exchange, key, true, false, msg)
+	if err == nil && !dc.Wait() {
+		err = errors.New("not confirmed")
+	}
+	return err
 }
 
 func (r *rig) config() Config {

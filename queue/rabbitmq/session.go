@@ -15,7 +15,8 @@ import (
 
 const (
 	dialTimeout = 5 * time.Second
-	// rpcTimeout is how long the broker may take to answer; after it the connection is dropped. Declaring on a busy cluster takes seconds.
+	// rpcTimeout is how long the broker may take for one answer; after it the connection is dropped. Declaring on a busy cluster takes
+	// seconds.
 	rpcTimeout = 15 * time.Second
 	// closeTimeout is how long a broker that has stopped reading may hold up the close of a connection.
 	closeTimeout = 2 * time.Second
@@ -155,7 +156,7 @@ func (s *session) lost() bool {
 	}
 }
 
-// call runs do, which asks the broker something. The library's calls wait for ever: a broker that does not answer has its connection
+// call runs do, which asks the broker one thing. The library's calls wait for ever: a broker that does not answer has its connection
 // dropped, which ends them. do runs in the caller's goroutine.
 func (s *session) call(do func() error) error {
 	stop := time.AfterFunc(rpcTimeout, s.wire.kill)

@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,56 +17,9 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// TestReconnects cuts the link again and again: case I2.
-func TestReconnects(t *testing.T) {
-	r := newRig(t)
-	p := newProxy(t, r.url)
-	cfg := r.config()
-	cfg.URLs = []string{p.url(r.url)}
-	b := r.open(cfg)
-	name := r.queue(b, "cuts")
-	sub := r.subscribe(b, name, 30*time.Second, 10)
-	r.publish(b, name, text("warm up"))
-	r.ack(r.receive(sub))
-	goroutines, links := runtime.NumGoroutine(), p.count()
-
-	rounds := 15
-	if os.Getenv("SOAK") != "" {
-		rounds = 100
-	}
-	for round := range rounds {
-		p.refuse.Store(true)
-		p.cut()
-		time.Sleep(200 * time.Millisecond) // the length of the cut, not a synchronisation
-		p.refuse.Store(false)
-		back := time.Now()
-		body := fmt.Sprint(round)
-		r.eventually(func() error { return b.Publish(t.Context(), name, []queue.Publication{text(body)})[0].Err })
-		for {
-			l := r.receive(sub)
-			got := string(l.Body)
-			_ = l.Ack(t.Context()) // of an earlier round if a confirmation was lost
-			if got == body {
-				break
-			}
-		}
-		if took := time.Since(back); took > 10*time.Second {
-			t.Errorf("round %d: consuming again after %v, want 10s at most", round, took)
-		}
-	}
-	r.eventually(func() error {
-		if n := p.count(); n != links {
-			return fmt.Errorf("%d connections, %d at the start", n, links)
-		}
-		if n := runtime.NumGoroutine(); n > goroutines+5 {
-			return fmt.Errorf("%d goroutines, %d at the start", n, goroutines)
-		}
-		return sub.Healthy()
-	})
-}
-
 // TestLateAcks lets handlers end after a reconnect: case I3.
 func TestLateAcks(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	cfg := r.config()
@@ -125,6 +76,7 @@ func (s *subscription) current() *consumer {
 }
 
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	dead, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -148,6 +100,7 @@ func TestFailover(t *testing.T) {
 
 // TestSecretsStayHidden looks for the password in everything that is said about connections that fail.
 func TestSecretsStayHidden(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse(serverURL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -189,6 +142,7 @@ func TestSecretsStayHidden(t *testing.T) {
 
 // TestPermanentErrors says at once what waiting does not mend.
 func TestPermanentErrors(t *testing.T) {
+	t.Parallel()
 	u, err := url.Parse(serverURL(t))
 	if err != nil {
 		t.Fatal(err)
@@ -208,6 +162,7 @@ func TestPermanentErrors(t *testing.T) {
 
 // TestPermanent tells apart what passes and what does not, whatever the password.
 func TestPermanent(t *testing.T) {
+	t.Parallel()
 	a, err := parseAddress("amqp://user:not@h/")
 	if err != nil {
 		t.Fatal(err)
@@ -227,6 +182,7 @@ func TestPermanent(t *testing.T) {
 
 // TestOpenWaits comes up before its broker does.
 func TestOpenWaits(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := newProxy(t, r.url)
 	p.refuse.Store(true)

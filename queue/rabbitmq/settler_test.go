@@ -8,6 +8,7 @@ import (
 
 // TestAcksWaitOnceForLowerTags: an ack that others may cover is left out of one write, and never of a second.
 func TestAcksWaitOnceForLowerTags(t *testing.T) {
+	t.Parallel()
 	c := &consumer{endings: []ending{{tag: 3, v: verdictAck}, {tag: 5, v: verdictAck}, {tag: 6, v: verdictReturn}}}
 	tags := func(list []ending) (tags []uint64) {
 		for _, e := range list {

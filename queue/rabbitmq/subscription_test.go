@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -58,6 +57,7 @@ func (r *rig) waiting(b *Broker, sub *subscription, name string) func() {
 
 // TestQueueDeleted deletes the queue under its consumer: the broker cancels it. Case I2.
 func TestQueueDeleted(t *testing.T) {
+	t.Parallel()
 	for _, remade := range []bool{false, true} {
 		t.Run(fmt.Sprintf("remade=%v", remade), func(t *testing.T) {
 			r := newRig(t)
@@ -90,28 +90,17 @@ func TestQueueDeleted(t *testing.T) {
 
 // TestQueueMadeByOthers has somebody make the queue anew without what belongs to it: delayed messages must find it all the same. Case I2.
 func TestQueueMadeByOthers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
-	prefix := "cstest2." + strings.TrimPrefix(r.name("x"), "test-x-") + "."
-	t.Cleanup(func() { r.deleteTopology(prefix) })
-	cfg := r.config()
-	cfg.Prefix = prefix
-	b, err := open(t.Context(), cfg, shortLadder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = b.Close() }()
-	const name = "unbound"
+	cfg := r.ownPrefix()
+	prefix := cfg.Prefix
+	b := r.open(cfg)
+	const name = "q"
 	if err := b.CreateQueue(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
 	sub := r.subscribe(b, name, 30*time.Second, 2)
 	r.raw(func(ch *amqp.Channel) {
-		t.Cleanup(func() {
-			r.raw(func(ch *amqp.Channel) {
-				_, _ = ch.QueueDelete(prefix+name, false, false, false)
-				_, _ = ch.QueueDelete(prefix+queue.DLQ(name), false, false, false)
-			})
-		})
 		if _, err := ch.QueueDelete(prefix+name, false, false, false); err != nil {
 			t.Fatal(err)
 		}
@@ -141,6 +130,7 @@ func TestQueueMadeByOthers(t *testing.T) {
 // TestStopChargesNothing gives jobs back after the end of the subscription, over and over. The other way round RabbitMQ may deliver the copy to
 // the consumer that is ending, and count that. Case E1.
 func TestStopChargesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "stops")
@@ -162,6 +152,7 @@ func TestStopChargesNothing(t *testing.T) {
 
 // TestServerClosesChannel has the broker close the channel with 406, as it does after consumer_timeout. Case I2.
 func TestServerClosesChannel(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "closed")
@@ -180,6 +171,7 @@ func TestServerClosesChannel(t *testing.T) {
 
 // TestSlowJobHoldsNoOthers: two processes with one slot each, one slow job. Case C1.
 func TestSlowJobHoldsNoOthers(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	brokers := []*Broker{r.open(r.config()), r.open(r.config())}
 	name := r.queue(brokers[0], "slow")
@@ -203,6 +195,7 @@ func TestSlowJobHoldsNoOthers(t *testing.T) {
 
 // TestUnaskedGoesBack: what was prefetched for a subscription that does not receive is given to others, with nothing charged.
 func TestUnaskedGoesBack(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "unasked")
@@ -232,6 +225,7 @@ func TestUnaskedGoesBack(t *testing.T) {
 
 // TestSettlementsInAnyOrder settles in random order from many goroutines; acks are written together where they can be.
 func TestSettlementsInAnyOrder(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "order")
@@ -287,6 +281,7 @@ func TestSettlementsInAnyOrder(t *testing.T) {
 
 // TestCeiling bounds leases by the broker's consumer_timeout.
 func TestCeiling(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	cfg := r.config()
 	cfg.ConsumerTimeout = 2 * time.Minute
@@ -317,6 +312,7 @@ func TestCeiling(t *testing.T) {
 
 // TestOversize receives more than MaxBody: the message is handed out, and the connection kept. Case D3.
 func TestOversize(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	cfg := r.config()
 	cfg.MaxBody = 1 << 20
@@ -352,6 +348,7 @@ func TestOversize(t *testing.T) {
 
 // TestRetryUnderDeadContext keeps the lease when a settlement could not be carried out.
 func TestRetryUnderDeadContext(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "dead")
@@ -367,6 +364,7 @@ func TestRetryUnderDeadContext(t *testing.T) {
 
 // TestQuietConsumerIsReplaced: the leases of the old channel can still be settled.
 func TestQuietConsumerIsReplaced(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "quiet")

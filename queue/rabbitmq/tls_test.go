@@ -15,6 +15,7 @@ import (
 
 // TestTLS goes through a listener that ends TLS before the broker.
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	u, err := url.Parse(r.url)
 	if err != nil {

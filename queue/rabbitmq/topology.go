@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -17,11 +16,10 @@ import (
 type topology struct {
 	prefix        string
 	deliveryLimit int
-	steps         ladder
 }
 
 func newTopology(cfg Config) *topology {
-	return &topology{prefix: cfg.Prefix, deliveryLimit: cfg.DeliveryLimit, steps: newLadder(cfg.DelaySteps)}
+	return &topology{prefix: cfg.Prefix, deliveryLimit: cfg.DeliveryLimit}
 }
 
 // queue returns the broker's name of a queue.
@@ -33,10 +31,12 @@ func (t *topology) deliver() string { return t.prefix + "deliver" }
 // unroutable is where messages go whose queue was deleted while they were delayed: an exchange and its queue.
 func (t *topology) unroutable() string { return t.prefix + "unroutable" }
 
-// delay is a step of the ladder: an exchange and its queue.
+// delay is a step of delay: an exchange and its queue.
 func (t *topology) delay(step time.Duration) string {
-	return t.prefix + "delay." + strconv.FormatInt(step.Milliseconds(), 10)
+	return t.delayPrefix() + strconv.FormatInt(step.Milliseconds(), 10)
 }
+
+func (t *topology) delayPrefix() string { return t.prefix + "delay." }
 
 // check refuses names that cannot be a queue's.
 func (t *topology) check(name string) error {
@@ -44,7 +44,7 @@ func (t *topology) check(name string) error {
 	if name == "" || len(queue.DLQ(full)) > maxShortText || !utf8.ValidString(name) {
 		return fmt.Errorf("queue name %q: use 1 to %d bytes of UTF-8", name, maxShortText-len(queue.DLQ(t.prefix)))
 	}
-	if full == t.unroutable() || strings.HasPrefix(full, t.prefix+"delay.") {
+	if full == t.unroutable() || strings.HasPrefix(full, t.delayPrefix()) {
 		return fmt.Errorf("queue name %q: the driver has a queue of its own there: use another", name)
 	}
 	return nil
@@ -84,31 +84,30 @@ func (t *topology) delayArgs(step time.Duration) amqp.Table {
 
 // declarer declares on one channel and keeps the first error; a failed declaration closes the channel.
 type declarer struct {
-	ch  *amqp.Channel
+	ch  *channel
 	err error
 }
 
 func (d *declarer) exchange(name, kind string, args amqp.Table) {
 	if d.err == nil {
-		d.err = declared(name, d.ch.ExchangeDeclare(name, kind, true, false, false, false, args))
+		d.err = declared(name, d.ch.declareExchange(name, kind, args))
 	}
 }
 
 func (d *declarer) queue(name string, args amqp.Table) {
 	if d.err == nil {
-		_, err := d.ch.QueueDeclare(name, true, false, false, false, args)
-		d.err = declared(name, err)
+		d.err = declared(name, d.ch.declareQueue(name, args))
 	}
 }
 
 func (d *declarer) bind(queueName, key, exchange string) {
 	if d.err == nil {
-		d.err = d.ch.QueueBind(queueName, key, exchange, false, nil)
+		d.err = d.ch.bind(queueName, key, exchange)
 	}
 }
 
 // declareQueue declares a queue with what belongs to it.
-func (t *topology) declareQueue(ch *amqp.Channel, name string) error {
+func (t *topology) declareQueue(ch *channel, name string) error {
 	d := declarer{ch: ch}
 	t.declareShared(&d)
 	if !queue.IsDLQ(name) {
@@ -140,55 +139,13 @@ func (t *topology) declareShared(d *declarer) {
 	d.exchange(t.deliver(), amqp.ExchangeDirect, amqp.Table{"alternate-exchange": t.unroutable()})
 }
 
-// ladderChannels is how many channels declare the ladder side by side.
-const ladderChannels = 4
-
-// declareLadder declares the delays: on a fresh broker in about half a second, later in 25 ms.
-func (t *topology) declareLadder(conn *amqp.Connection) error {
-	err := withChannel(conn, func(ch *amqp.Channel) error {
-		d := declarer{ch: ch}
-		t.declareShared(&d)
-		return d.err
-	})
-	if err != nil {
-		return fmt.Errorf("declare delays: %w", err)
-	}
-	errs := make([]error, ladderChannels)
-	var wg sync.WaitGroup
-	for part := range ladderChannels {
-		wg.Go(func() {
-			errs[part] = withChannel(conn, func(ch *amqp.Channel) error {
-				d := declarer{ch: ch}
-				for i := part; i < len(t.steps) && d.err == nil; i += ladderChannels {
-					name := t.delay(t.steps[i])
-					d.exchange(name, amqp.ExchangeFanout, nil)
-					d.queue(name, t.delayArgs(t.steps[i]))
-					d.bind(name, "", name)
-				}
-				return d.err
-			})
-		})
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return fmt.Errorf("declare delays: %w", err)
-		}
-	}
-	return nil
-}
-
-// withChannel runs do with a channel of its own.
-func withChannel(conn *amqp.Connection, do func(*amqp.Channel) error) error {
-	ch, err := conn.Channel()
-	if err != nil {
-		return fmt.Errorf("open a channel: %w", err)
-	}
-	err = do(ch)
-	if !ch.IsClosed() {
-		if closed := ch.Close(); err == nil && closed != nil {
-			err = fmt.Errorf("close a channel: %w", closed)
-		}
-	}
-	return err
+// declareDelay declares one delay, and where it ends.
+func (t *topology) declareDelay(ch *channel, step time.Duration) error {
+	d := declarer{ch: ch}
+	t.declareShared(&d)
+	name := t.delay(step)
+	d.exchange(name, amqp.ExchangeFanout, nil)
+	d.queue(name, t.delayArgs(step))
+	d.bind(name, "", name)
+	return d.err
 }

@@ -34,6 +34,7 @@ func (c *countedConn) Close() error {
 
 // TestHeldWritesGoTogether: between hold and release small writes go as one, in order; large ones do not wait for the release.
 func TestHeldWritesGoTogether(t *testing.T) {
+	t.Parallel()
 	conn := &countedConn{}
 	w := newWire(conn, time.Minute)
 	write := func(text string) {

@@ -1,4 +1,4 @@
-package rabbitmq_test
+package faults_test
 
 import (
 	"log/slog"
@@ -23,6 +23,7 @@ type faultRig struct {
 func TestFaults(t *testing.T) {
 	// A message may be held for two seconds, but the node looks only once a minute, or when it is told to.
 	node := testserver.StartRabbitMQWith(t, testserver.RabbitMQConfig{Conf: []string{"consumer_timeout = 2000"}})
+	t.Run("reconnects", func(t *testing.T) { reconnects(t, node) })
 	r := &faultRig{node: node, proxy: testserver.StartProxy(t, node.Addr())}
 	faultlab.Matrix(t, faultlab.Rig{
 		Open:        func(t testing.TB) queue.Broker { return r.open(t, r.proxy.URL(node.URL())) },
