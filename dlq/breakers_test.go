@@ -51,6 +51,7 @@ func putFor(t *testing.T, store dlq.Store, n int) {
 
 // Jobs of an open destination are held while the others go, and follow when its breaker closes.
 func TestReplayWaitsForBreakers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1000
 		store, b := openStore(t), &broker{}
@@ -82,6 +83,7 @@ func TestReplayWaitsForBreakers(t *testing.T) {
 
 // The wait has an end: what is held then stays dead, and free for the next replay.
 func TestReplayGivesUpOnBreakers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		putFor(t, store, 10)
@@ -109,6 +111,7 @@ func TestReplayGivesUpOnBreakers(t *testing.T) {
 
 // Where nobody tells, a replay does not begin; where nobody tells any more, it holds all that have a destination.
 func TestReplayWithoutReports(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		putFor(t, store, 400)
@@ -139,6 +142,7 @@ func TestReplayWithoutReports(t *testing.T) {
 
 // A rate counts what is published: looking at held jobs costs none of it.
 func TestHeldJobsCostNoRate(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		held := make([]dlq.Entry, 2000)
@@ -165,6 +169,7 @@ func TestHeldJobsCostNoRate(t *testing.T) {
 }
 
 func TestCanaryWaitsForBreakers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		letters, keys := openStore(t), openClaims(t)
 		putLetters(t, letters, 20)

@@ -56,6 +56,7 @@ func work(t *testing.T, claims idempotency.Store, letters dlq.Store, s sent, die
 }
 
 func TestCanary(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		maxFail float64
 		deaths  int // of the first 10
@@ -110,6 +111,7 @@ func TestCanary(t *testing.T) {
 }
 
 func TestStoreOutcomes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		letters, keys := openStore(t), openClaims(t)
 		o := dlq.StoreOutcomes{Claims: keys, Letters: letters}

@@ -26,6 +26,7 @@ func completeKey(t *testing.T, claims idempotency.Store, key string) {
 
 // What has completed meanwhile is left out, says so, and stays dead; the others go.
 func TestReplayLeavesOutWhatHasCompleted(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, keys, b := openStore(t), openClaims(t), &broker{}
 		const n = 250
@@ -70,6 +71,7 @@ func TestReplayLeavesOutWhatHasCompleted(t *testing.T) {
 
 // A forced run has a key of its own, so that a worker really runs it; a job whose key is not completed keeps its key.
 func TestForcedRunsHaveTheirOwnKeys(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, keys, b := openStore(t), openClaims(t), &broker{}
 		long := strings.Repeat("ü", 500)
@@ -121,6 +123,7 @@ func (m *many) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, e
 
 // Keys are looked up a batch at a time where the store can, and a store that is away for a moment is waited for.
 func TestReplayLooksUpKeysInBatches(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, keys, b := openStore(t), &many{Store: openClaims(t)}, &broker{}
 		putLetters(t, store, 300)
@@ -134,6 +137,7 @@ func TestReplayLooksUpKeysInBatches(t *testing.T) {
 
 // Beyond the keys' retention nobody can tell, and the report says so; the jobs go all the same.
 func TestReplayCannotTellBeyondKeyRetention(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, keys, b := openStore(t), openClaims(t), &broker{}
 		putLetters(t, store, 3)
@@ -163,6 +167,7 @@ func TestReplayCannotTellBeyondKeyRetention(t *testing.T) {
 }
 
 func TestForceNeedsClaims(t *testing.T) {
+	t.Parallel()
 	if _, err := dlq.NewReplay(dlq.ReplayConfig{Store: openStore(t), Broker: &broker{}, Force: true}); err == nil || !strings.Contains(err.Error(), "force needs claims") {
 		t.Errorf("%v", err)
 	}

@@ -8,6 +8,7 @@ import (
 )
 
 func TestFingerprintErrorGroupsWhatIsAlike(t *testing.T) {
+	t.Parallel()
 	for name, texts := range map[string][]string{
 		"numbers":   {"row 12 of 3,400.5 failed", "row 7 of 1 failed"},
 		"uuid":      {"order 6ba7b810-9dad-11d1-80b4-00c04fd430c8 not found", "order 00000000-0000-0000-0000-000000000001 not found"},
@@ -35,6 +36,7 @@ func TestFingerprintErrorGroupsWhatIsAlike(t *testing.T) {
 }
 
 func TestFingerprintErrorKeepsApartWhatDiffers(t *testing.T) {
+	t.Parallel()
 	seen := map[string]string{}
 	for _, text := range []string{
 		"", "status 404", "status 503", "status code: 500", "HTTP/1.1 502 bad gateway", "HTTP/1.1 504 bad gateway", "SQLSTATE 23505",
@@ -51,6 +53,7 @@ func TestFingerprintErrorKeepsApartWhatDiffers(t *testing.T) {
 
 // The fingerprint is stored: a change of it splits groups at the upgrade, so that it must be on purpose.
 func TestFingerprintErrorIsStable(t *testing.T) {
+	t.Parallel()
 	const text = "post https://api.test/v1/charges/ch_17?key=a: status 503 after 2.5s"
 	if got, want := normaliseError(text), "post https://api.test/<id>/charges/<id> status 503 after <duration>"; got != want {
 		t.Errorf("normalised to %q, want %q", got, want)
@@ -81,6 +84,7 @@ func FuzzFingerprintError(f *testing.F) {
 }
 
 func TestCapError(t *testing.T) {
+	t.Parallel()
 	for name, tc := range map[string]struct {
 		text  string
 		limit int

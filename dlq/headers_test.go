@@ -6,6 +6,7 @@ import (
 )
 
 func TestHeadersComeBack(t *testing.T) {
+	t.Parallel()
 	for _, headers := range []map[string]string{nil, {"": ""}, {"a": "b", "A": "B", "\x00": "\xff\xfe", "long": string(make([]byte, 1000))}} {
 		got, err := DecodeHeaders(EncodeHeaders(headers))
 		if err != nil || !maps.Equal(got, headers) {

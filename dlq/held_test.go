@@ -45,6 +45,7 @@ func release(t *testing.T, store dlq.Store, b *broker, n, want int) {
 }
 
 func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		entries := putHeld(t, store, 5)
@@ -78,6 +79,7 @@ func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
 }
 
 func TestReleaseHeldKeepsWhatFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		putHeld(t, store, 20)
@@ -102,6 +104,7 @@ func TestReleaseHeldKeepsWhatFails(t *testing.T) {
 // A fast worker receives the released job, finds the destination still sick and holds the job again, all before the release is
 // marked. Its message is acked, so that the entry must stay.
 func TestReleasedJobThatComesBackIsKept(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		entries := putHeld(t, store, 3)
@@ -127,6 +130,7 @@ func TestReleasedJobThatComesBackIsKept(t *testing.T) {
 }
 
 func TestReleasesAtOnceNeverShareAJob(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		putHeld(t, store, 100)
@@ -152,6 +156,7 @@ func TestReleasesAtOnceNeverShareAJob(t *testing.T) {
 }
 
 func TestReleaseHeldRefusesBadArguments(t *testing.T) {
+	t.Parallel()
 	store := openStore(t)
 	if _, err := dlq.ReleaseHeld(t.Context(), store, &broker{}, "", 1, "o"); err == nil {
 		t.Error("no destination is taken")

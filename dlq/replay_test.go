@@ -17,7 +17,10 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-func TestReplayPublishesTheNextRun(t *testing.T) { onStores(t, testReplayPublishesTheNextRun) }
+func TestReplayPublishesTheNextRun(t *testing.T) {
+	t.Parallel()
+	onStores(t, testReplayPublishesTheNextRun)
+}
 
 func testReplayPublishesTheNextRun(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,6 +70,7 @@ func testReplayPublishesTheNextRun(t *testing.T, open opener) {
 
 // Field case G3.
 func TestReplayGoesToEachEntrysOwnQueue(t *testing.T) {
+	t.Parallel()
 	onStores(t, testReplayGoesToEachEntrysOwnQueue)
 }
 
@@ -128,6 +132,7 @@ func testReplayGoesToEachEntrysOwnQueue(t *testing.T, open opener) {
 
 // Field case G4 (d).
 func TestReplayLosesNothingWhenPublishesFail(t *testing.T) {
+	t.Parallel()
 	onStores(t, testReplayLosesNothingWhenPublishesFail)
 }
 
@@ -160,6 +165,7 @@ func testReplayLosesNothingWhenPublishesFail(t *testing.T, open opener) {
 
 // Field case G4 (c).
 func TestReplayToMissingQueueRemovesNothing(t *testing.T) {
+	t.Parallel()
 	onStores(t, testReplayToMissingQueueRemovesNothing)
 }
 
@@ -191,6 +197,7 @@ func testReplayToMissingQueueRemovesNothing(t *testing.T, open opener) {
 }
 
 func TestReplayStopsWhenTheBrokerIsDown(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		putLetters(t, store, 300)
@@ -205,6 +212,7 @@ func TestReplayStopsWhenTheBrokerIsDown(t *testing.T) {
 
 // Field case G4 (b).
 func TestCancelledReplayEndsBetweenBatches(t *testing.T) {
+	t.Parallel()
 	onStores(t, testCancelledReplayEndsBetweenBatches)
 }
 
@@ -230,7 +238,10 @@ func testCancelledReplayEndsBetweenBatches(t *testing.T, open opener) {
 	})
 }
 
-func TestReplaysAtOnceShareTheWork(t *testing.T) { onStores(t, testReplaysAtOnceShareTheWork) }
+func TestReplaysAtOnceShareTheWork(t *testing.T) {
+	t.Parallel()
+	onStores(t, testReplaysAtOnceShareTheWork)
+}
 
 func testReplaysAtOnceShareTheWork(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
@@ -257,7 +268,10 @@ func testReplaysAtOnceShareTheWork(t *testing.T, open opener) {
 	})
 }
 
-func TestReplayLeavesWhatDiesAgain(t *testing.T) { onStores(t, testReplayLeavesWhatDiesAgain) }
+func TestReplayLeavesWhatDiesAgain(t *testing.T) {
+	t.Parallel()
+	onStores(t, testReplayLeavesWhatDiesAgain)
+}
 
 func testReplayLeavesWhatDiesAgain(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {

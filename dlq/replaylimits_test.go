@@ -14,6 +14,7 @@ import (
 )
 
 func TestReplayKeepsItsRate(t *testing.T) {
+	t.Parallel()
 	for _, perSecond := range []float64{2, 50, 1000} {
 		synctest.Test(t, func(t *testing.T) {
 			const n = 200
@@ -37,7 +38,10 @@ func TestReplayKeepsItsRate(t *testing.T) {
 	}
 }
 
-func TestReplayCutsBatchesByBytes(t *testing.T) { onStores(t, testReplayCutsBatchesByBytes) }
+func TestReplayCutsBatchesByBytes(t *testing.T) {
+	t.Parallel()
+	onStores(t, testReplayCutsBatchesByBytes)
+}
 
 func testReplayCutsBatchesByBytes(t *testing.T, open opener) {
 	synctest.Test(t, func(t *testing.T) {
@@ -60,6 +64,7 @@ func testReplayCutsBatchesByBytes(t *testing.T, open opener) {
 }
 
 func TestReplayAndDeadlines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := openStore(t), &broker{}
 		past := func(e *queue.Envelope) { e.Deadline = time.Now().Add(-time.Second) }
@@ -85,6 +90,7 @@ func TestReplayAndDeadlines(t *testing.T) {
 }
 
 func TestDryRunChangesNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := openStore(t)
 		putLetters(t, store, 600)
@@ -120,6 +126,7 @@ func (f *flaky) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) 
 }
 
 func TestReplayMarksThroughAnOutage(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, b := &flaky{Store: openStore(t), failures: 20}, &broker{}
 		putLetters(t, store, 150)
@@ -138,6 +145,7 @@ func TestReplayMarksThroughAnOutage(t *testing.T) {
 }
 
 func TestReplayConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	store, b := openStore(t), &broker{}
 	for name, cfg := range map[string]dlq.ReplayConfig{
 		"no store":       {Broker: b},

@@ -13,6 +13,7 @@ import (
 )
 
 func TestResultIsKeptUpToTheCapAndDescribedBeyond(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{0, 1, idempotency.MaxResult, idempotency.MaxResult + 1, 10 << 20} {
 		data := bytes.Repeat([]byte{0xff}, size)
 		r := idempotency.NewResult(data)
@@ -29,6 +30,7 @@ func TestResultIsKeptUpToTheCapAndDescribedBeyond(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var history []idempotency.Attempt
 		n := rapid.IntRange(1, 3*idempotency.MaxHistory).Draw(t, "attempts")
@@ -48,6 +50,7 @@ func TestHistoryIsBounded(t *testing.T) {
 }
 
 func TestRequestsThatNoStoreCanAnswer(t *testing.T) {
+	t.Parallel()
 	good := idempotency.Request{Key: idempotency.Key{Scope: "k", Value: "v"}, Job: "j", Lease: 1}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)

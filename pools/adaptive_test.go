@@ -9,6 +9,7 @@ import (
 )
 
 func TestAdaptiveLimit(t *testing.T) {
+	t.Parallel()
 	newLimit := func(cfg AdaptiveConfig, highest int) *AdaptiveLimit {
 		l, err := NewAdaptiveLimit(cfg, highest)
 		if err != nil {
@@ -59,6 +60,7 @@ func TestAdaptiveLimit(t *testing.T) {
 }
 
 func TestAdaptiveLimitStaysWithinItsBounds(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		highest := rapid.IntRange(1, 2000).Draw(t, "highest")
 		cfg := AdaptiveConfig{
@@ -115,6 +117,7 @@ func rounds(t *testing.T, r *Destinations, from, n, capacity int) (low, high int
 }
 
 func TestLimitFollowsTheCapacity(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{
 		Concurrency: 10, Adaptive: AdaptiveConfig{Min: 1}, Breaker: BreakerConfig{FailurePercent: -1},
 	}})
@@ -138,6 +141,7 @@ func TestLimitFollowsTheCapacity(t *testing.T) {
 }
 
 func TestThrottlesLowerTheLimitOnce(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 10, Adaptive: AdaptiveConfig{Min: 2, Decrease: 0.5}}})
 	var out []Permit
 	for range 4 {

@@ -157,6 +157,7 @@ func (m *modelBreaker) open(now time.Time) {
 }
 
 func TestBreakerMatchesTheModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := BreakerConfig{
 			FailurePercent: rapid.IntRange(1, 100).Draw(t, "failure percent"),

@@ -88,6 +88,7 @@ func opened(t *testing.T, cfg BreakerConfig) *rig {
 }
 
 func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{MinimumCalls: 2})
 	p := r.admit(t0)
 	p.Done(t0, OutcomeFailure)
@@ -106,6 +107,7 @@ func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
 }
 
 func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{})
 	p := r.admit(t0)
 	var wg sync.WaitGroup
@@ -119,6 +121,7 @@ func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
 }
 
 func TestBreaker1IgnoredMovesNothing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{MinimumCalls: 5})
 	r.calls(t0, times(100, OutcomeIgnored)...)
 	if s := r.Snapshot(t0); s.Calls != 0 {
@@ -136,6 +139,7 @@ func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 }
 
 func TestBreaker1SlowCalls(t *testing.T) {
+	t.Parallel()
 	cfg := BreakerConfig{MinimumCalls: 4, FailurePercent: -1, SlowPercent: 50, SlowAfter: time.Second}
 	r := newRig(t, cfg)
 	for _, took := range []time.Duration{time.Second, time.Second, time.Second + 1, time.Second + 1} {
@@ -159,6 +163,7 @@ func TestBreaker1SlowCalls(t *testing.T) {
 }
 
 func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{MinimumCalls: 2, Probes: 2, ProbesToClose: 1})
 	var late []Permit
 	for range 5 {
@@ -191,6 +196,7 @@ func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
 }
 
 func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
+	t.Parallel()
 	r := opened(t, BreakerConfig{Probes: 2, ProbesToClose: 2, ProbeLease: 10 * time.Second})
 	lost := r.admit(at(30 * time.Second))
 	kept := r.admit(at(31 * time.Second))
@@ -209,6 +215,7 @@ func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
 }
 
 func TestBreaker3LateProbeHasNoSayThoughNobodyTookItsSlot(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Outcome{OutcomeSuccess, OutcomeFailure} {
 		r := opened(t, BreakerConfig{Probes: 1, ProbeLease: 10 * time.Second})
 		late := r.admit(at(30 * time.Second))
@@ -220,6 +227,7 @@ func TestBreaker3LateProbeHasNoSayThoughNobodyTookItsSlot(t *testing.T) {
 }
 
 func TestBreaker4ThresholdIsExact(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name       string
 		cfg        BreakerConfig
@@ -251,6 +259,7 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 }
 
 func TestBreaker4CountsByCompletionTime(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
 	old := r.admit(t0)
 	r.calls(at(59*time.Second), OutcomeFailure)
@@ -266,6 +275,7 @@ func TestBreaker4CountsByCompletionTime(t *testing.T) {
 }
 
 func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, BreakerConfig{MinimumCalls: 3})
 	r.calls(at(time.Minute), OutcomeFailure)
 	r.calls(t0, OutcomeFailure)
@@ -274,6 +284,7 @@ func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
 }
 
 func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
+	t.Parallel()
 	r := opened(t, BreakerConfig{})
 	now := at(30 * time.Second)
 	r.refused(now.Add(-1), Verdict{ReasonBreakerOpen, 1})
@@ -310,6 +321,7 @@ func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
 }
 
 func TestBreaker5KOfN(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name     string
 		outcomes []Outcome
@@ -332,6 +344,7 @@ func TestBreaker5KOfN(t *testing.T) {
 }
 
 func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
+	t.Parallel()
 	cfg := BreakerConfig{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 10 * time.Second, Probes: 1}.withDefaults()
 	for _, tt := range []struct {
 		n    int
@@ -375,6 +388,7 @@ func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 }
 
 func TestBreaker6FarFuture(t *testing.T) {
+	t.Parallel()
 	r := opened(t, BreakerConfig{OpenFor: math.MaxInt64, OpenMax: math.MaxInt64})
 	if v := r.Peek(at(1000 * time.Hour)); v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
 		t.Errorf("%+v", v)
@@ -382,6 +396,7 @@ func TestBreaker6FarFuture(t *testing.T) {
 }
 
 func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
+	t.Parallel()
 	r := opened(t, BreakerConfig{Probes: 1, Ramp: 100 * time.Second})
 	closed := at(30 * time.Second)
 	r.calls(closed, OutcomeSuccess)
@@ -406,6 +421,7 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 }
 
 func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
+	t.Parallel()
 	cfg := BreakerConfig{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
 	r := opened(t, cfg)
 	r.calls(at(30*time.Second), OutcomeSuccess, OutcomeFailure)
@@ -418,6 +434,7 @@ func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
 }
 
 func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
+	t.Parallel()
 	var trail []TransitionReason
 	var b *Breaker
 	b, err := newBreaker(BreakerConfig{MinimumCalls: 1}, func(tr Transition) {
@@ -446,6 +463,7 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 }
 
 func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
+	t.Parallel()
 	r := opened(t, BreakerConfig{Probes: 1})
 	now := at(time.Second)
 	r.Force(now, OverrideClosed)
@@ -466,6 +484,7 @@ func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
 }
 
 func TestBreaker9EvictableOnlyWhenNothingIsForgotten(t *testing.T) {
+	t.Parallel()
 	idle := time.Minute
 	evictable := func(r *rig, after time.Duration) bool { return r.d.evictable(stamp(at(after)), idle) }
 

@@ -26,6 +26,7 @@ func retries(b *Budget, now time.Time, throttled bool) int {
 }
 
 func TestFinagleBudget(t *testing.T) {
+	t.Parallel()
 	b := budget(t, BudgetConfig{})
 	if n := retries(b, t0, false); n != 30 {
 		t.Errorf("%d retries in a window without successes, want 3 per second", n)
@@ -59,6 +60,7 @@ func TestFinagleBudget(t *testing.T) {
 }
 
 func TestGRPCBudget(t *testing.T) {
+	t.Parallel()
 	b := budget(t, BudgetConfig{Form: BudgetFormGRPC})
 	for i := range 5 { // 10 tokens: allowed while more than 5 are left
 		if !b.Retry(t0, false) || b.Left(t0) != 5-i {
@@ -92,6 +94,7 @@ func TestGRPCBudget(t *testing.T) {
 }
 
 func TestAWSBudget(t *testing.T) {
+	t.Parallel()
 	b := budget(t, BudgetConfig{Form: BudgetFormAWS})
 	if n := retries(b, t0, false); n != 35 { // 500 / 14
 		t.Errorf("%d transient retries", n)
@@ -119,6 +122,7 @@ func TestAWSBudget(t *testing.T) {
 }
 
 func TestNoBudget(t *testing.T) {
+	t.Parallel()
 	b := budget(t, BudgetConfig{Form: BudgetFormNone})
 	if n := retries(b, t0, false); n != 10_000 {
 		t.Errorf("refused after %d", n)
@@ -126,6 +130,7 @@ func TestNoBudget(t *testing.T) {
 }
 
 func TestBudgetConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []BudgetConfig{
 		{Form: "half"},
 		{Ratio: -0.1},
@@ -145,6 +150,7 @@ func TestBudgetConfigIsChecked(t *testing.T) {
 
 // TestFinagleBudgetMatchesAListOfEntries compares with a ledger from which entries are struck when their slice has left.
 func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
+	t.Parallel()
 	type entry struct {
 		slice int64
 		milli int64
@@ -200,6 +206,7 @@ func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
 
 // TestTokenBudgetsMatchCounting compares the two forms without time with plain counting.
 func TestTokenBudgetsMatchCounting(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		aws := rapid.Bool().Draw(t, "aws")
 		cfg, tokens, limit := BudgetConfig{Form: BudgetFormGRPC}, 100, 100 // gRPC in tenths

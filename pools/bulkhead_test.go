@@ -24,6 +24,7 @@ func bulkhead(t testing.TB, size, waiting int) *Bulkhead {
 }
 
 func TestBulkheadRefusesAtOnceWhenTheRoomIsFull(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 1, 1)
 		if !b.TryAcquire() || b.TryAcquire() || b.Free() || !b.RoomFree() {
@@ -54,6 +55,7 @@ func TestBulkheadRefusesAtOnceWhenTheRoomIsFull(t *testing.T) {
 }
 
 func TestBulkheadIsFirstComeFirstServed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 1, 10)
 		b.TryAcquire()
@@ -79,6 +81,7 @@ func TestBulkheadIsFirstComeFirstServed(t *testing.T) {
 }
 
 func TestBulkheadReleaseWithoutPermitPanics(t *testing.T) {
+	t.Parallel()
 	defer func() {
 		if recover() == nil {
 			t.Error("no panic")
@@ -89,6 +92,7 @@ func TestBulkheadReleaseWithoutPermitPanics(t *testing.T) {
 
 // TestBulkheadHandsOnThePermitOfACancelledWait lets grant and cancellation come at once, in any order.
 func TestBulkheadHandsOnThePermitOfACancelledWait(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 1, 1)
 		for i := range 200 {
@@ -113,6 +117,7 @@ func TestBulkheadHandsOnThePermitOfACancelledWait(t *testing.T) {
 
 // TestBulkheadLosesNoPermit cancels waits while permits are handed over and sizes change.
 func TestBulkheadLosesNoPermit(t *testing.T) {
+	t.Parallel()
 	const size = 3
 	b := bulkhead(t, size, 8)
 	var running, most atomic.Int32
@@ -154,6 +159,7 @@ func TestBulkheadLosesNoPermit(t *testing.T) {
 }
 
 func TestBulkheadMatchesTheModel(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		synctest.Test(t, func(*testing.T) { bulkheadModel(rt) })
 	})
@@ -254,6 +260,7 @@ func bulkheadModel(t *rapid.T) {
 }
 
 func TestBulkheadConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []BulkheadConfig{{}, {Size: -1}, {Size: 1, Waiting: -1}} {
 		if _, err := NewBulkhead(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)

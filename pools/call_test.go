@@ -46,6 +46,7 @@ func (s *script) call(context.Context) (string, error) {
 }
 
 func TestCallRetriesInsideTheBreaker(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, err := NewBreaker(BreakerConfig{MinimumCalls: 2, FailurePercent: 100}, nil)
 		if err != nil {
@@ -76,6 +77,7 @@ func TestCallRetriesInsideTheBreaker(t *testing.T) {
 }
 
 func TestCallRetriesOnlyWhatIsRetryable(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		cfg  CallConfig
@@ -100,6 +102,7 @@ func TestCallRetriesOnlyWhatIsRetryable(t *testing.T) {
 }
 
 func TestCallStopsWhenTheTimeLeftIsTooShort(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := policy(t, CallConfig{Timeout: 5 * time.Second, MaxAttempts: 9, Retryable: isDown, Backoff: constant(2 * time.Second)}, nil)
 		dep := &script{errs: times9(errDown)}
@@ -116,6 +119,7 @@ func TestCallStopsWhenTheTimeLeftIsTooShort(t *testing.T) {
 func times9(err error) []error { return []error{err, err, err, err, err, err, err, err, err} }
 
 func TestCallRetriesSpendTheBudget(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 30, Cost: 14, ThrottleCost: 5})
 		if err != nil {
@@ -133,6 +137,7 @@ func TestCallRetriesSpendTheBudget(t *testing.T) {
 }
 
 func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 14})
 		if err != nil {
@@ -149,6 +154,7 @@ func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 }
 
 func TestCallTimesOut(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := NewBreaker(BreakerConfig{}, nil)
 		p := policy(t, CallConfig{
@@ -172,6 +178,7 @@ func TestCallTimesOut(t *testing.T) {
 }
 
 func TestCallOfACallerWhoLeftIsIgnored(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := NewBreaker(BreakerConfig{}, nil)
 		fell := false
@@ -190,6 +197,7 @@ func TestCallOfACallerWhoLeftIsIgnored(t *testing.T) {
 }
 
 func TestCallFallsBackLast(t *testing.T) {
+	t.Parallel()
 	bulk, _ := NewBulkhead(BulkheadConfig{Size: 1})
 	b, _ := NewBreaker(BreakerConfig{}, nil)
 	var cause error
@@ -230,6 +238,7 @@ func TestCallFallsBackLast(t *testing.T) {
 }
 
 func TestCallPanicGivesEverythingBack(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []CallConfig{{}, {Idempotent: true, HedgeAfter: time.Hour}} {
 		bulk, _ := NewBulkhead(BulkheadConfig{Size: 1})
 		b, _ := NewBreaker(BreakerConfig{}, nil)
@@ -250,6 +259,7 @@ func TestCallPanicGivesEverythingBack(t *testing.T) {
 }
 
 func TestCallConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []CallConfig{
 		{Timeout: -1}, {AttemptTimeout: -1}, {MaxAttempts: -1}, {HedgeAfter: -1}, {HedgeAfter: time.Second},
 	} {
@@ -261,6 +271,7 @@ func TestCallConfigIsChecked(t *testing.T) {
 
 // TestCallGRPCBudgetSeesEachAttempt: in gRFC A6 every failed attempt costs a token, before it is asked whether there may be another.
 func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		form := BudgetConfig{Form: BudgetFormGRPC}
 		own, err := NewBudget(form)
@@ -285,6 +296,7 @@ func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 // TestCallAWSBudgetRefundsWhatARetryCost: in the AWS SDKs a retry that succeeds brings back its own cost, a first try one token. A
 // dependency on which every second attempt fails never exhausts the quota; one that is down does after 500/14 retries.
 func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		form := BudgetConfig{Form: BudgetFormAWS}
 		own, err := NewBudget(form)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestClassesLeavePlacesToThoseBefore(t *testing.T) {
+	t.Parallel()
 	for n, want := range map[uint32][Classes]uint32{
 		0: {0, 0, 0}, 1: {1, 1, 1}, 2: {2, 1, 1}, 3: {3, 2, 1}, 5: {5, 4, 3}, 6: {6, 4, 3}, 10: {10, 8, 6}, 1_000_000: {1_000_000, 800_000, 600_000},
 	} {
@@ -25,6 +26,7 @@ func TestClassesLeavePlacesToThoseBefore(t *testing.T) {
 }
 
 func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 5}})
 	take := func(class Class) (n int) {
 		for {
@@ -53,6 +55,7 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 
 // A destination at its rate limit has a long line of low jobs. One of the first class waits for a token, not for them, and meanwhile they give way.
 func TestLowClassesGiveWay(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: RateConfig{Rate: 10}}})
 	send(t, r, "a", t0, OutcomeSuccess)
 	var low, first time.Duration
@@ -91,6 +94,7 @@ func TestLowClassesGiveWay(t *testing.T) {
 }
 
 func TestLinesKeepTheirOrder(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l, now, place := noLines, int64(0), int64(10)
 		last := int64(1_000_000)
@@ -117,6 +121,7 @@ func TestLinesKeepTheirOrder(t *testing.T) {
 }
 
 func TestBulkheadServesClassesInOrder(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 5, 10)
 		var mu sync.Mutex
@@ -163,6 +168,7 @@ func TestBulkheadServesClassesInOrder(t *testing.T) {
 }
 
 func TestBulkheadRoomIsKeptToo(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 1, 5)
 		b.TryAcquire()
@@ -190,6 +196,7 @@ func TestBulkheadRoomIsKeptToo(t *testing.T) {
 }
 
 func TestWhoComesBeforeMovesTheOthersOn(t *testing.T) {
+	t.Parallel()
 	l := noLines
 	for i, tt := range []struct {
 		class Class

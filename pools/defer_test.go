@@ -11,6 +11,7 @@ import (
 func zero() float64 { return 0 } // no jitter where jitter only adds
 
 func TestDeferSpacesJobsByTheDrainRate(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2}})
 	for i := range 10 {
 		want := 10*time.Second + time.Duration(i)*500*time.Millisecond
@@ -32,6 +33,7 @@ func TestDeferSpacesJobsByTheDrainRate(t *testing.T) {
 }
 
 func TestDeferDrainRate(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		cfg     DestinationConfig
 		calls   int
@@ -67,6 +69,7 @@ func TestDeferDrainRate(t *testing.T) {
 
 // What a destination did while it was well says nothing of when its breaker is open: its jobs come back at the default rate.
 func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 5}}})
 	send(t, r, "a", t0, OutcomeSuccess)
 	send(t, r, "a", t0, times(4, OutcomeFailure)...)
@@ -78,6 +81,7 @@ func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 
 // As long as no call is answered, deferred jobs come back less and less often: calls take at least as long as jobs have waited.
 func TestDeferSlowsDownWhileNothingIsAnswered(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 2}})
 	for range 2 {
 		if _, v := r.Admit("a", t0, false); !v.OK() {
@@ -95,6 +99,7 @@ func TestDeferSlowsDownWhileNothingIsAnswered(t *testing.T) {
 
 // TestDeferIsNeverAHotLoopNorEndless : for 100,000 jobs and any hint.
 func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		u := 0.0
 		r, err := NewDestinations(DestinationsConfig{
@@ -121,6 +126,7 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 
 // A snapshot tells about how many jobs stand in a destination's line, until they have come back.
 func TestSnapshotCountsTheLine(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: BreakerConfig{MinimumCalls: 5}}})
 	send(t, r, "a", t0, times(5, OutcomeFailure)...)
 	waiting := func(now time.Time) int {

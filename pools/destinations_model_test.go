@@ -66,6 +66,7 @@ func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time)
 }
 
 func TestDestinationsMatchTheModel(t *testing.T) {
+	t.Parallel()
 	breaker := BreakerConfig{
 		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: -1, Probes: 2,
 		ProbesToClose: 2, ProbeLease: time.Hour,

@@ -35,6 +35,7 @@ func wantVerdict(t testing.TB, r *Destinations, name string, now time.Time, retr
 
 // TestClientErrorsDoNotMoveTheBreaker : client errors and cancellations move nothing.
 func TestClientErrorsDoNotMoveTheBreaker(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
 	send(t, r, "a", t0, times(20, OutcomeIgnored)...) // 400 x 20
 	send(t, r, "a", t0, OutcomeSuccess)
@@ -53,6 +54,7 @@ func TestClientErrorsDoNotMoveTheBreaker(t *testing.T) {
 
 // TestManyURLsAreOneDestination : one breaker for all URLs of a host, bounded memory, open ones remembered.
 func TestManyURLsAreOneDestination(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	for i := range 50_000 {
 		p, v := r.Admit(fmt.Sprintf("https://hooks.test/cb?id=%d", i), t0, false)
@@ -72,6 +74,7 @@ func TestManyURLsAreOneDestination(t *testing.T) {
 
 // TestRefusalsBurnNothing : what is turned away burns nothing, however often it asks.
 func TestRefusalsBurnNothing(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		Rate:    RateConfig{Rate: 1000, Burst: 3},
 		Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 60, Burst: 2}, Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 14}},
@@ -100,6 +103,7 @@ func TestRefusalsBurnNothing(t *testing.T) {
 
 // TestTenantLimitTakesNothingFromOthers : a job stopped by its own destination's limit takes no token from the others.
 func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		Rate:      RateConfig{Rate: 20, Burst: 20},
 		Overrides: map[string]DestinationConfig{"a": {Rate: RateConfig{Rate: 1, Burst: 1}}},
@@ -120,6 +124,7 @@ func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 }
 
 func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Rate: RateConfig{Rate: 1, Burst: 3}}})
 	p1, _ := r.Admit("a", t0, false)
 	p2, _ := r.Admit("a", t0, false)
@@ -141,6 +146,7 @@ func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 }
 
 func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2}})
 	p, _ := r.Admit("a", t0, false)
 	p.Done(t0.Add(200*time.Millisecond), OutcomeSuccess) // two at once: 10 per second
@@ -153,6 +159,7 @@ func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 }
 
 func TestRetriesNeedBudget(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Floor: 0.1}}}) // one in 10 s
 	p, v := r.Admit("a", t0, true)
 	if !v.OK() {
@@ -178,6 +185,7 @@ func TestRetriesNeedBudget(t *testing.T) {
 }
 
 func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
 	p, _ := r.Admit("a", t0, false)
 	if v := p.Retry(t0, false); !v.OK() {
@@ -200,6 +208,7 @@ func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
 }
 
 func TestGateLeavesTheBreakerAlone(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	p, _ := r.Admit("a", t0, false)
 	r.Gate("a", t0, at(120*time.Second))
@@ -224,6 +233,7 @@ func TestGateLeavesTheBreakerAlone(t *testing.T) {
 }
 
 func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
 	send(t, r, "a", t0, OutcomeFailure)
 	r.Gate("a", t0, at(10*time.Second))
@@ -234,6 +244,7 @@ func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
 }
 
 func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	send(t, r, "a", t0, times(20, OutcomeFailure)...)
 	send(t, r, "a", at(30*time.Second), OutcomeFailure, OutcomeFailure) // a failed round
@@ -258,6 +269,7 @@ func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
 }
 
 func TestTransitionsNameTheDestination(t *testing.T) {
+	t.Parallel()
 	var trail []Transition
 	r := registry(t, DestinationsConfig{OnTransition: func(tr Transition) { trail = append(trail, tr) }})
 	send(t, r, "https://A.test/x", t0, times(20, OutcomeFailure)...)
@@ -275,6 +287,7 @@ func TestTransitionsNameTheDestination(t *testing.T) {
 }
 
 func TestNoDestinationIsNeverLimited(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Rate: RateConfig{Rate: 1}})
 	r.Force("", t0, OverrideOpen)
 	r.Gate("", t0, at(time.Hour))
@@ -288,6 +301,7 @@ func TestNoDestinationIsNeverLimited(t *testing.T) {
 }
 
 func TestDestinationsConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for path, cfg := range map[string]DestinationsConfig{
 		"max":                                {Max: -1},
 		"idle after":                         {IdleAfter: -1},
@@ -310,6 +324,7 @@ func TestDestinationsConfigIsChecked(t *testing.T) {
 }
 
 func TestBreakerConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for want, cfg := range map[string]BreakerConfig{
 		"failure percent": {FailurePercent: 101}, "slow percent": {SlowPercent: 101}, "window": {Window: time.Millisecond},
 		"minimum calls": {MinimumCalls: -1}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},

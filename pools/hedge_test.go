@@ -33,6 +33,7 @@ func (r *replica) call(ctx context.Context) (string, error) {
 }
 
 func TestHedge(t *testing.T) {
+	t.Parallel()
 	s := time.Second
 	for _, tt := range []struct {
 		name       string
@@ -85,6 +86,7 @@ func TestHedge(t *testing.T) {
 }
 
 func TestHedgeSpendsTheRetryBudget(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 14}}})
 		p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Second, Admit: r.For("mail")}, nil)
@@ -101,6 +103,7 @@ func TestHedgeSpendsTheRetryBudget(t *testing.T) {
 }
 
 func TestHedgePanicOfTheLoserIsNotHidden(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Second}, nil)
 		var calls atomic.Int32
@@ -121,6 +124,7 @@ func TestHedgePanicOfTheLoserIsNotHidden(t *testing.T) {
 }
 
 func TestHedgeGoexitEndsTheCallersGoroutine(t *testing.T) {
+	t.Parallel()
 	p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Hour}, nil)
 	returned, ended := false, make(chan struct{})
 	go func() {

@@ -59,6 +59,7 @@ func (m *laneModel) surelySlow(name string) bool {
 }
 
 func TestSlowLaneProperties(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := &laneModel{now: t0, dests: map[string]*lanePast{}, cfg: DestinationsConfig{
 			SlowLane: SlowLaneConfig{Slots: 2, Over: laneOver}, IdleAfter: time.Minute,

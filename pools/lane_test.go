@@ -38,6 +38,7 @@ func admits(r *Destinations, name string, now time.Time) (list []*Permit) {
 }
 
 func TestSlowDestinationsShareTheLane(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 3)
 	for _, name := range []string{"slow", "stuck"} {
 		call(t, r, name, t0, 10*time.Second, OutcomeFailure)
@@ -64,6 +65,7 @@ func TestSlowDestinationsShareTheLane(t *testing.T) {
 
 // A destination whose calls have not come back is slow by their age alone, those in flight count, and it is out once they are.
 func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 4)
 	for _, name := range []string{"a", "b"} {
 		call(t, r, name, t0, 10*time.Millisecond, OutcomeSuccess)
@@ -95,6 +97,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 }
 
 func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 2)
 	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
 	now := at(time.Minute)
@@ -123,6 +126,7 @@ func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 
 // A hundred that hang from their first call on never hold more than twice the lane.
 func TestHangingNewcomersAreBounded(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 10)
 	now, out := t0, 0
 	for range 60 {
@@ -139,6 +143,7 @@ func TestHangingNewcomersAreBounded(t *testing.T) {
 }
 
 func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 1)
 	call(t, r, "a", t0, time.Hour, OutcomeFailure)
 	now := at(time.Hour)
@@ -160,6 +165,7 @@ func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
 }
 
 func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 1)
 	for _, name := range []string{"a", "b"} {
 		call(t, r, name, t0, time.Minute, OutcomeFailure)
@@ -174,6 +180,7 @@ func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 }
 
 func TestLaneIsForThoseWhoUseIt(t *testing.T) {
+	t.Parallel()
 	cfg := DestinationsConfig{
 		SlowLane:  SlowLaneConfig{Slots: 1, Over: 50 * time.Millisecond},
 		Default:   DestinationConfig{Lane: ToggleOff},
@@ -223,6 +230,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 
 // The limit that all share refuses after the lane has said yes: nothing is taken there either.
 func TestRefusalLeavesTheLaneAlone(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: RateConfig{Rate: 1}})
 	p, _ := r.Admit("a", t0, false)
 	for range 3 {
@@ -239,6 +247,7 @@ func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 
 // Somebody else may be quicker between the question and the taking.
 func TestLastSlotIsTakenOnce(t *testing.T) {
+	t.Parallel()
 	r := laneOf(t, 2)
 	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
 	for held, want := range []bool{true, true, false} {
@@ -253,6 +262,7 @@ func TestLastSlotIsTakenOnce(t *testing.T) {
 
 // Many destinations under different locks ask for the last slots at once.
 func TestLaneHoldsUnderManyCallers(t *testing.T) {
+	t.Parallel()
 	const slots, callers = 8, 16
 	r := registry(t, DestinationsConfig{
 		Max: 100_000, SlowLane: SlowLaneConfig{Slots: slots}, IdleAfter: 1000 * time.Hour, // each caller has a clock of its own

@@ -18,6 +18,7 @@ func limiter(t testing.TB, cfg RateConfig) *Limiter {
 }
 
 func TestLimiterBurstThenRate(t *testing.T) {
+	t.Parallel()
 	l := limiter(t, RateConfig{Rate: 2, Burst: 3})
 	for i := range 3 {
 		if ok, _ := l.Allow(t0); !ok {
@@ -44,6 +45,7 @@ func TestLimiterBurstThenRate(t *testing.T) {
 }
 
 func TestLimiterOnePerMinute(t *testing.T) {
+	t.Parallel()
 	l := limiter(t, RateConfig{Rate: 1.0 / 60})
 	if ok, _ := l.Allow(t0); !ok {
 		t.Fatal("first call refused")
@@ -54,6 +56,7 @@ func TestLimiterOnePerMinute(t *testing.T) {
 }
 
 func TestLimiterWithoutLimitAndAtTheExtremes(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []RateConfig{{}, {Rate: -1}, {Rate: 1e-6, Burst: math.MaxInt}} {
 		l := limiter(t, cfg)
 		for range 1000 {
@@ -65,6 +68,7 @@ func TestLimiterWithoutLimitAndAtTheExtremes(t *testing.T) {
 }
 
 func TestLimiterConfigureKeepsWhatWasSpent(t *testing.T) {
+	t.Parallel()
 	l := limiter(t, RateConfig{Rate: 1, Burst: 1})
 	l.Allow(t0)
 	if err := l.Configure(RateConfig{Rate: 10, Burst: 1}); err != nil {
@@ -79,6 +83,7 @@ func TestLimiterConfigureKeepsWhatWasSpent(t *testing.T) {
 }
 
 func TestRateConfigIsChecked(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []RateConfig{{Rate: math.NaN()}, {Rate: math.Inf(1)}, {Rate: 1e-9}, {Rate: 1, Burst: -1}} {
 		if _, err := NewLimiter(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)
@@ -88,6 +93,7 @@ func TestRateConfigIsChecked(t *testing.T) {
 
 // TestLimiterMatchesALeakyBucket compares with a bucket of water, in nanoseconds, that leaks one nanosecond each.
 func TestLimiterMatchesALeakyBucket(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.IntRange(1, 50).Draw(t, "rate")
 		burst := rapid.IntRange(1, 10).Draw(t, "burst")

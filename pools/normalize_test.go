@@ -8,6 +8,7 @@ import (
 )
 
 func TestNormalizeDestination(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 300)
 	for raw, want := range map[string]string{
 		"https://hooks.test/cb?id=1":       "hooks.test",
@@ -49,6 +50,7 @@ func TestNormalizeDestination(t *testing.T) {
 }
 
 func TestNormalizeDestinationTwiceChangesNothing(t *testing.T) {
+	t.Parallel()
 	part := rapid.SampledFrom([]string{
 		"http", "://", "//", "/", "@", ":", "443", "80", "8080", ".", "..", "a", "B", "hooks.test", "[", "]", "::1", "?", "#", " ", "\\", "é", "\x00",
 		strings.Repeat("y", 130),

@@ -24,6 +24,7 @@ func settingsOf(r *Destinations, name string) *settings {
 func concurrencyOf(r *Destinations, name string) int { return int(settingsOf(r, name).concurrency) }
 
 func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		Default:   DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 3}},
 		Overrides: map[string]DestinationConfig{"a.test": {Concurrency: 2}},
@@ -66,6 +67,7 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 
 // Set is for a running registry: Configure comes behind it, destinations come and go.
 func TestConfigureKeepsWhatWasSet(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 3}})
 	set(t, r, t0, "a.test", &DestinationConfig{Rate: RateConfig{Rate: 7}})
 	set(t, r, t0, "b.test", &DestinationConfig{Concurrency: 9})
@@ -97,6 +99,7 @@ func TestConfigureKeepsWhatWasSet(t *testing.T) {
 }
 
 func TestSetRefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	if err := r.Set(t0, "  ", &DestinationConfig{}); err == nil {
 		t.Error("an empty name was taken")
@@ -111,6 +114,7 @@ func TestSetRefusesWhatCannotBe(t *testing.T) {
 }
 
 func TestEqualConfigurationsShareSettings(t *testing.T) {
+	t.Parallel()
 	over := map[string]DestinationConfig{}
 	for i := range 100 {
 		over[fmt.Sprintf("o%d", i)] = DestinationConfig{Concurrency: 3}
@@ -137,6 +141,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 }
 
 func TestTheOverflowCanBeSet(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Max: 1, Overrides: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
 	p, _ := r.Admit("a", t0, false)
 	defer p.Done(t0, OutcomeSuccess)
@@ -150,6 +155,7 @@ func TestTheOverflowCanBeSet(t *testing.T) {
 }
 
 func TestSetWhileEverythingHappens(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: 2}})
 	var wg sync.WaitGroup
 	for g := range 4 {

@@ -6,6 +6,7 @@ import (
 )
 
 func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
+	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
 	ds, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
 	if err != nil {

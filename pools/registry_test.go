@@ -9,6 +9,7 @@ import (
 )
 
 func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		Max: 1000, IdleAfter: time.Minute, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}},
 	})
@@ -39,6 +40,7 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 }
 
 func TestRegistryForgetsIdleOnesWhileOthersAreUsed(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Max: 3000, IdleAfter: time.Minute})
 	for i := range 3000 {
 		send(t, r, fmt.Sprintf("host-%d.test", i), t0, OutcomeSuccess)
@@ -53,6 +55,7 @@ func TestRegistryForgetsIdleOnesWhileOthersAreUsed(t *testing.T) {
 
 // TestForceOfANewcomerToAFullRegistry: it is not that of all others, before and after there is room.
 func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
+	t.Parallel()
 	for _, o := range []Override{OverrideOpen, OverrideClosed, OverrideNone} {
 		r := registry(t, DestinationsConfig{Max: 2})
 		for _, name := range []string{"a", "b"} {
@@ -73,6 +76,7 @@ func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
 }
 
 func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}, Concurrency: 2}})
 	send(t, r, "a", t0, OutcomeFailure)
 	send(t, r, "b", t0, OutcomeFailure)
@@ -104,6 +108,7 @@ func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 }
 
 func TestPeekRemembersNothing(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	for i := range 1000 {
 		r.Peek(fmt.Sprint(i), t0, true)
@@ -118,6 +123,7 @@ func TestPeekRemembersNothing(t *testing.T) {
 }
 
 func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		IdleAfter: time.Minute, Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 3600}, DrainRate: 0.002},
 	})
@@ -134,6 +140,7 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 }
 
 func TestTroubleThatIsOverIsForgotten(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{Ramp: time.Minute, Probes: 1}}})
 	send(t, r, "a", t0, times(20, OutcomeFailure)...)
 	send(t, r, "a", at(30*time.Second), OutcomeSuccess)
@@ -149,6 +156,7 @@ func TestTroubleThatIsOverIsForgotten(t *testing.T) {
 }
 
 func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
+	t.Parallel()
 	cfg := DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Breaker: BreakerConfig{MinimumCalls: 4, Window: 30 * time.Second}}}
 	r := registry(t, cfg)
 	send(t, r, "open", t0, times(4, OutcomeFailure)...)
@@ -181,6 +189,7 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 }
 
 func TestOverridesFillInFromTheDefault(t *testing.T) {
+	t.Parallel()
 	base := DestinationConfig{
 		Breaker: WebhookBreaker(), Concurrency: 3, Rate: RateConfig{Rate: 5, Burst: 2}, DrainRate: 7,
 		Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 99},
@@ -198,6 +207,7 @@ func TestOverridesFillInFromTheDefault(t *testing.T) {
 }
 
 func TestDefaultsAndPresets(t *testing.T) {
+	t.Parallel()
 	d := BreakerConfig{}.withDefaults()
 	if d.FailurePercent != 50 || d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
 		d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
@@ -217,6 +227,7 @@ func TestDefaultsAndPresets(t *testing.T) {
 
 // TestRegistryUnderManyCallers holds the limits while everything happens at once.
 func TestRegistryUnderManyCallers(t *testing.T) {
+	t.Parallel()
 	const limit = 4
 	var transitions atomic.Int64
 	r := registry(t, DestinationsConfig{

@@ -36,6 +36,7 @@ func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 // TestManyDestinationsFitIntoMemory: 100,000 that one worker knows take at most 64 MB, their names included, and what is known of those that are in
 // trouble comes on top for these alone.
 func TestManyDestinationsFitIntoMemory(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("makes 100,000 destinations")
 	}

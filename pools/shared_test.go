@@ -15,6 +15,7 @@ func sharing(t testing.TB) *Destinations {
 }
 
 func TestSharedDestinationsAreOpenWhileAnotherIs(t *testing.T) {
+	t.Parallel()
 	r := sharing(t)
 	told := map[string]Peer{"https://API/": {OpenUntil: at(time.Minute)}, "own": {OpenUntil: at(time.Minute)}}
 	r.Share(t0, told)
@@ -37,6 +38,7 @@ func TestSharedDestinationsAreOpenWhileAnotherIs(t *testing.T) {
 }
 
 func TestTheLongerOfOwnAndSharedBreakerCounts(t *testing.T) {
+	t.Parallel()
 	r := sharing(t)
 	p, _ := r.Admit("api", t0, false)
 	r.Share(t0, map[string]Peer{"api": {OpenUntil: at(10 * time.Second)}})
@@ -56,6 +58,7 @@ func TestTheLongerOfOwnAndSharedBreakerCounts(t *testing.T) {
 }
 
 func TestSharedRateIsDivided(t *testing.T) {
+	t.Parallel()
 	count := func(r *Destinations, name string, from time.Duration) (n int) {
 		for i := range 1000 { // ten seconds
 			now := at(from + time.Duration(i)*10*time.Millisecond)
@@ -91,6 +94,7 @@ func TestSharedRateIsDivided(t *testing.T) {
 }
 
 func TestWhatIsSharedCanChange(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	if r.Shares() {
 		t.Error("something is shared")

@@ -27,6 +27,7 @@ func near(t *testing.T, what string, got, want time.Duration) {
 }
 
 func TestTimeoutFollowsThePercentile(t *testing.T) {
+	t.Parallel()
 	a := newTimeout(t, AdaptiveTimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second})
 	for i := range 20 {
 		if got := a.Timeout(); got != 30*time.Second {
@@ -59,6 +60,7 @@ func TestTimeoutFollowsThePercentile(t *testing.T) {
 
 // A timeout that cuts off what has become slower finds the new length: the cut calls push it up, and never down.
 func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
+	t.Parallel()
 	a := newTimeout(t, AdaptiveTimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second, Margin: 1.5})
 	run := func(n int, length time.Duration) (cut int) {
 		for range n {
@@ -90,6 +92,7 @@ func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
 }
 
 func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var h durations
 		var all []int64
@@ -122,6 +125,7 @@ func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
 }
 
 func TestDestinationsHaveTimeouts(t *testing.T) {
+	t.Parallel()
 	r := registry(t, DestinationsConfig{
 		Default:   DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: time.Millisecond}},
 		Overrides: map[string]DestinationConfig{"plain": {Timeout: AdaptiveTimeoutConfig{Floor: -1}}},

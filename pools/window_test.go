@@ -32,6 +32,7 @@ func tallyOf(events []event, last int64) tally {
 }
 
 func TestWindowMatchesAListOfCalls(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.Int64Range(1<<32-30, 1<<32+30).Draw(t, "first slot") // across the wrap
 		w := &window{head: uint32(first)}
@@ -60,6 +61,7 @@ func TestWindowMatchesAListOfCalls(t *testing.T) {
 }
 
 func TestWindowRebaseKeepsTheCounts(t *testing.T) {
+	t.Parallel()
 	for _, calls := range []int{30, 100_000} {
 		w := &window{}
 		for i := range calls {
@@ -77,6 +79,7 @@ func TestWindowRebaseKeepsTheCounts(t *testing.T) {
 }
 
 func TestSlotRoundsDown(t *testing.T) {
+	t.Parallel()
 	for at, want := range map[int64]int32{-11: -2, -10: -1, -1: -1, 0: 0, 9: 0, 10: 1} {
 		if got := int32(slot(at, 10)); got != want {
 			t.Errorf("slot(%d) = %d, want %d", at, got, want)

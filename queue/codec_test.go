@@ -43,6 +43,7 @@ var anyEnvelope = rapid.Custom(func(t *rapid.T) queue.Envelope {
 })
 
 func TestEnvelopeRoundTrip(t *testing.T) {
+	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		env := anyEnvelope.Draw(t, "envelope")
 		encoded, err := queue.EncodeEnvelope(env)
@@ -72,6 +73,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 }
 
 func TestEncodeUsesUTC(t *testing.T) {
+	t.Parallel()
 	env := example()
 	zone := time.FixedZone("", 3*3600)
 	env.EnqueuedAt = time.Date(2026, 1, 2, 1, 0, 0, 0, zone)
@@ -85,6 +87,7 @@ func TestEncodeUsesUTC(t *testing.T) {
 }
 
 func TestEncodeRefuses(t *testing.T) {
+	t.Parallel()
 	headers := map[string]string{}
 	for i := range 64 {
 		headers[fmt.Sprint("h", i)] = strings.Repeat("x", 600)
@@ -122,6 +125,7 @@ func TestEncodeRefuses(t *testing.T) {
 }
 
 func TestMessageEnvelope(t *testing.T) {
+	t.Parallel()
 	payload := []byte("\x00\xff{")
 	m, err := queue.NewMessage(example(), payload)
 	if err != nil {

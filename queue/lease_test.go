@@ -73,6 +73,7 @@ func wantAll(t *testing.T, got map[string]error, want error) {
 }
 
 func TestLeaseSettlements(t *testing.T) {
+	t.Parallel()
 	for want, settle := range map[string]func(*queue.Lease, context.Context) error{
 		"ack 0s false":    (*queue.Lease).Ack,
 		"release 0s true": (*queue.Lease).Release,
@@ -98,6 +99,7 @@ func TestLeaseSettlements(t *testing.T) {
 }
 
 func TestLeaseIsLostAtItsDeadline(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		time.Sleep(10 * time.Second)
 		wantAll(t, allCalls(t.Context(), l), queue.ErrLeaseLost)
@@ -108,6 +110,7 @@ func TestLeaseIsLostAtItsDeadline(t *testing.T) {
 }
 
 func TestLeaseHoldsUntilItsDeadline(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *fakeHandle, l *queue.Lease) {
 		time.Sleep(10*time.Second - 1)
 		if err := l.Ack(t.Context()); err != nil {
@@ -117,6 +120,7 @@ func TestLeaseHoldsUntilItsDeadline(t *testing.T) {
 }
 
 func TestExtendMovesTheDeadline(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		time.Sleep(9 * time.Second)
 		start := time.Now()
@@ -138,6 +142,7 @@ func TestExtendMovesTheDeadline(t *testing.T) {
 }
 
 func TestRetryableErrorLeavesTheLeaseHeld(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		h.err = fmt.Errorf("dial: %w", queue.ErrUnavailable)
 		wantAll(t, allCalls(t.Context(), l), queue.ErrUnavailable)
@@ -149,6 +154,7 @@ func TestRetryableErrorLeavesTheLeaseHeld(t *testing.T) {
 }
 
 func TestLossReportedByTheBrokerIsFinal(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		h.err = queue.ErrLeaseLost
 		if err := l.Extend(t.Context(), time.Second); !errors.Is(err, queue.ErrLeaseLost) {
@@ -163,6 +169,7 @@ func TestLossReportedByTheBrokerIsFinal(t *testing.T) {
 }
 
 func TestConcurrentSettlementsHaveOneWinner(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		const callers = 50
 		errs := make([]error, callers)
@@ -196,6 +203,7 @@ func TestConcurrentSettlementsHaveOneWinner(t *testing.T) {
 
 // TestHungCallDoesNotHoldOthers proves that each caller waits no longer than its own context.
 func TestHungCallDoesNotHoldOthers(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *fakeHandle, l *queue.Lease) {
 		release := make(chan struct{})
 		l.Decorate(func(next queue.Handle) queue.Handle { return &hangingHandle{Handle: next, release: release} })
@@ -216,6 +224,7 @@ func TestHungCallDoesNotHoldOthers(t *testing.T) {
 
 // TestDeadlineNeverWaits reads the deadline while a broker call hangs, as a heartbeat does.
 func TestDeadlineNeverWaits(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, _ *fakeHandle, l *queue.Lease) {
 		release := make(chan struct{})
 		l.Decorate(func(next queue.Handle) queue.Handle { return &hangingHandle{Handle: next, release: release} })
@@ -244,6 +253,7 @@ func (h *hangingHandle) Settle(ctx context.Context, s queue.Settlement) error {
 }
 
 func TestExtendAndCeiling(t *testing.T) {
+	t.Parallel()
 	inBubble(t, func(t *testing.T, h *fakeHandle, l *queue.Lease) {
 		l.Ceiling = l.Deadline().Add(10 * time.Second)
 		for _, s := range []struct {

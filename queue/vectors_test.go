@@ -74,6 +74,7 @@ func diffEnvelopes(want, got queue.Envelope) string {
 }
 
 func TestValidVectors(t *testing.T) {
+	t.Parallel()
 	for _, v := range readVectors(t).Valid {
 		t.Run(v.Name, func(t *testing.T) {
 			got, err := queue.DecodeEnvelope(v.Header)
@@ -96,6 +97,7 @@ func TestValidVectors(t *testing.T) {
 }
 
 func TestInvalidVectors(t *testing.T) {
+	t.Parallel()
 	for _, v := range readVectors(t).Invalid {
 		t.Run(v.Name, func(t *testing.T) {
 			got, err := queue.DecodeEnvelope(v.Header)

@@ -7,6 +7,7 @@ import (
 
 // A URL that passed is remembered, one that did not is judged anew, and http needs its permission each time. The memory is bounded.
 func TestTargets(t *testing.T) {
+	t.Parallel()
 	targets := &targets{guard: localGuard(t)}
 	plain := Endpoint{URL: "http://127.0.0.1:8080/hook"}
 	if _, err := targets.find(plain); err == nil {

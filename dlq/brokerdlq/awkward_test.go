@@ -126,6 +126,7 @@ func (h groupHandle) Settle(ctx context.Context, s queue.Settlement) error {
 }
 
 func TestAwkwardBrokers(t *testing.T) {
+	t.Parallel()
 	for name, groups := range map[string]bool{"standard": false, "FIFO": true} {
 		t.Run(name, func(t *testing.T) {
 			brokerdlqtest.Run(t, brokerdlqtest.Harness{
@@ -141,6 +142,7 @@ func TestAwkwardBrokers(t *testing.T) {
 
 // Messages of one group that the broker has moved come one after the other, each when the one before it is settled. All are replayed.
 func TestReplayOfAGroupThatTheBrokerMoved(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, func(b queue.Broker) queue.Broker {
 			return &awkward{Broker: b, groups: true, busy: map[string]bool{}}

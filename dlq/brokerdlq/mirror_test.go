@@ -45,6 +45,7 @@ func (hanging) Publish(ctx context.Context, _ string, pubs []queue.Publication) 
 
 // A broker that hangs neither fails nor delays a move: what cannot wait is dropped, and both are counted and told.
 func TestMirrorNeverHoldsUpAMove(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, letters := setUp(t, func(b queue.Broker) queue.Broker { return hanging{b} }, brokerdlq.Config{})
 		var log strings.Builder
@@ -93,6 +94,7 @@ func (failing) Put(_ context.Context, entries []dlq.Entry) []error {
 }
 
 func TestMirrorCopiesOnlyWhatIsStored(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, nil, brokerdlq.Config{})
 		m := newMirror(t, brokerdlq.MirrorConfig{Store: failing{newStore(t)}, Queues: letters})
@@ -111,6 +113,7 @@ func TestMirrorCopiesOnlyWhatIsStored(t *testing.T) {
 }
 
 func TestMirrorIsBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, nil, brokerdlq.Config{})
 		m := newMirror(t, brokerdlq.MirrorConfig{Queues: letters, Most: 3})
@@ -131,6 +134,7 @@ func TestMirrorIsBounded(t *testing.T) {
 
 // A copy whose metadata finds no room at all would be taken for a dead letter: there is none then.
 func TestMirrorMakesNoUnmarkedCopy(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		refuse := func(b queue.Broker) queue.Broker { return noHeader{b} }
 		b, letters := setUp(t, refuse, brokerdlq.Config{})
@@ -172,6 +176,7 @@ func (n noHeader) Publish(ctx context.Context, name string, pubs []queue.Publica
 
 // A copy outlives its entry in a store that has lost it, or in another one: then it is all that is left of it.
 func TestCopiesRestoreWhatTheStoreHasLost(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, nil, brokerdlq.Config{Retention: 48 * time.Hour})
 		m := newMirror(t, brokerdlq.MirrorConfig{Queues: letters})

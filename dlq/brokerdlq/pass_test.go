@@ -95,6 +95,7 @@ func jobs(t *testing.T, n int) []dlq.Entry {
 }
 
 func TestMissingDeadLetterQueueIsMade(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, letters := setUp(t, nil, brokerdlq.Config{})
 		put(t, letters, jobs(t, 3)...)
@@ -107,6 +108,7 @@ func TestMissingDeadLetterQueueIsMade(t *testing.T) {
 
 // A broker may hold queues of others, which no command touches that does not name them.
 func TestQueuesOfOthersAreLeftAlone(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, all := setUp(t, nil, brokerdlq.Config{})
 		theirs := deadJob(t, "theirs", "other", 10)
@@ -130,6 +132,7 @@ func TestQueuesOfOthersAreLeftAlone(t *testing.T) {
 
 // A pass may last longer than a lease: what it keeps, and what waits for its turn, stays with it.
 func TestLongPassKeepsItsLeases(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, nil, brokerdlq.Config{Lease: time.Second})
 		entries := jobs(t, 300)
@@ -180,6 +183,7 @@ func (n noExtend) Receive(ctx context.Context, most int) ([]*queue.Lease, error)
 
 // A lease may end between publish and ack: the message comes again in the same pass, and is removed without being published again.
 func TestLeaseLostAfterPublish(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, func(b queue.Broker) queue.Broker { return &stall{Broker: b, pause: 3 * time.Second} }, brokerdlq.Config{Lease: 2 * time.Second})
 		put(t, letters, jobs(t, 10)...)
@@ -234,6 +238,7 @@ func (f *fifo) Publish(ctx context.Context, name string, pubs []queue.Publicatio
 
 // Field case G2.
 func TestReplayWithinADedupWindow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fifo{seen: map[string]time.Time{}, pubs: map[string][]queue.Publication{}}
 		b, letters := setUp(t, func(b queue.Broker) queue.Broker { f.Broker = b; return f }, brokerdlq.Config{})
@@ -327,6 +332,7 @@ func (s namelessSubscription) Receive(ctx context.Context, most int) ([]*queue.L
 // Messages of others look alike where the broker has no ids for them: none is taken for a copy. A broker that is in trouble for a while is no empty
 // queue.
 func TestMessagesWithoutAName(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, func(b queue.Broker) queue.Broker { return &nameless{Broker: b, failures: 100} }, brokerdlq.Config{})
 		if err := b.CreateQueue(t.Context(), queue.DLQ("q")); err != nil {
@@ -349,6 +355,7 @@ func TestMessagesWithoutAName(t *testing.T) {
 
 // A broker that stays in trouble ends the pass with the reason.
 func TestReadingFailsForGood(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, letters := setUp(t, func(b queue.Broker) queue.Broker { return &nameless{Broker: b, failures: 1 << 30} }, brokerdlq.Config{})
 		put(t, letters, jobs(t, 1)...)
@@ -368,6 +375,7 @@ func (unlisted) Queues(context.Context) ([]queue.QueueInfo, error) {
 
 // Where the broker cannot list queues, those that the configuration names are looked after; with none there is nothing to go by.
 func TestBrokerThatListsNoQueues(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		wrap := func(b queue.Broker) queue.Broker { return unlisted{b} }
 		_, letters := setUp(t, wrap, brokerdlq.Config{Queues: []string{"q"}})
@@ -387,6 +395,7 @@ func TestBrokerThatListsNoQueues(t *testing.T) {
 
 // Dead-letter queues that nobody named are not touched where only the configured ones are to be looked after.
 func TestOnlyTheConfiguredQueues(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, letters := setUp(t, nil, brokerdlq.Config{Queues: []string{"q"}})
 		put(t, letters, jobs(t, 2)...)
@@ -423,6 +432,7 @@ func (vanished) Receive(context.Context, int) ([]*queue.Lease, error) {
 
 // A queue that is deleted in the middle of a pass does not keep the pass from the others.
 func TestQueueDeletedInAPass(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, letters := setUp(t, func(b queue.Broker) queue.Broker { return vanishing{b} }, brokerdlq.Config{})
 		put(t, letters, deadJob(t, "gone", "a", 10))

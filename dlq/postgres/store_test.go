@@ -27,11 +27,13 @@ func open(t testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postgres.Store
 
 func conformance(t *testing.T, cfg pgdb.Config) {
 	t.Helper()
-	pool, schema := testserver.SchemaAt(t, cfg)
-	dlqtest.Run(t, dlqtest.Harness{
-		Open: func(t *testing.T) dlq.Store { return open(t, pool, postgres.Config{Schema: schema}) },
-		Pass: time.Sleep, Short: 2 * time.Second, // several statements have to fit into it on a busy machine
-	})
+	dlqtest.Run(t, dlqtest.Harness{Fresh: func(t *testing.T) dlqtest.Harness {
+		pool, schema := testserver.SchemaAt(t, cfg)
+		return dlqtest.Harness{
+			Open: func(t *testing.T) dlq.Store { return open(t, pool, postgres.Config{Schema: schema}) },
+			Pass: time.Sleep, Short: 2 * time.Second, // several statements have to fit into it on a busy machine
+		}
+	}})
 }
 
 func TestConformance(t *testing.T) {

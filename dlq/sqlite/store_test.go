@@ -39,9 +39,11 @@ func open(t testing.TB, path string) *sqlite.Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, filepath.Join(t.TempDir(), "test.db")) }})
 }
 
 func TestConformanceInMemory(t *testing.T) {
+	t.Parallel()
 	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, "") }})
 }

@@ -21,6 +21,7 @@ func request(job string) idempotency.Request {
 
 // Two users of one file, as two processes are: of each key exactly one claim wins, and both see the completion.
 func TestTwoUsersOfOneFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	stores := []idempotency.Store{open(t, sqlitefile.Config{Path: path}), open(t, sqlitefile.Config{Path: path})}
 	const keys = 100
@@ -59,6 +60,7 @@ func TestTwoUsersOfOneFile(t *testing.T) {
 }
 
 func TestRecordsSurviveReopening(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	reopen := func() (*sqlitefile.File, idempotency.Store) {
 		file, err := sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
@@ -81,6 +83,7 @@ func TestRecordsSurviveReopening(t *testing.T) {
 }
 
 func TestUnavailableFileIsUnavailableStore(t *testing.T) {
+	t.Parallel()
 	cfg := sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db"), MaxSize: 64 << 10}
 	store := open(t, cfg)
 	big := idempotency.NewResult(make([]byte, idempotency.MaxResult))

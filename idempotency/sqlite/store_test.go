@@ -44,11 +44,13 @@ func newStore(t testing.TB, file *sqlitefile.File) *sqlite.Store {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{Finder: true, Open: func(t *testing.T) idempotency.Store {
 		return open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
 	}})
 }
 
 func TestConformanceInMemory(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, storetest.Harness{Finder: true, Open: func(t *testing.T) idempotency.Store { return open(t, sqlitefile.Config{}) }})
 }

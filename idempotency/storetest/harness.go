@@ -2,13 +2,13 @@ package storetest
 
 import (
 	"errors"
-	"fmt"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/testkit/storesuite"
 )
 
 // Harness connects the suite to a store.
@@ -19,12 +19,15 @@ type Harness struct {
 	// Pass lets at least d go by on the store's clock. Nil means that the store reads time.Now: each test then runs in a
 	// synctest bubble, where hours pass at once. For a server's clock use time.Sleep.
 	Pass func(d time.Duration)
-	// Finder says that the store is an [idempotency.Finder].
+	// Finder says that the store is an [idempotency.Finder]. It holds for all harnesses of Fresh as well.
 	Finder bool
 	// Short is a lease or retention that a test waits for. Zero means 10 s, or 200 ms if Pass is set.
 	Short time.Duration
 	// Whole says that Expire removes whole generations of records, and so more than its limit at once.
 	Whole bool
+	// Fresh returns the harness of a group of cases, with tables and a clock that no other group shares. Groups then run in parallel. Nil means that
+	// all use this one, one after the other.
+	Fresh func(t *testing.T) Harness
 }
 
 func (h Harness) withDefaults() Harness {
@@ -40,13 +43,18 @@ func (h Harness) withDefaults() Harness {
 // Run runs the suite against the store of h.
 func Run(t *testing.T, h Harness) {
 	h = h.withDefaults()
-	for _, group := range [][]testCase{
-		claimTests(), fencingTests(), ledgerTests(), payloadTests(), resultTests(), retentionTests(), batchTests(), modelTests(), h.finderTests(),
-	} {
-		for _, tc := range group {
-			t.Run(tc.name, func(t *testing.T) { h.run(t, tc.test) })
-		}
+	cases := slices.Concat(claimTests(), fencingTests(), ledgerTests(), payloadTests(), resultTests(), retentionTests(), batchTests(), modelTests(), h.finderTests())
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.name
 	}
+	storesuite.Run(t, names, h.Fresh != nil, func(t *testing.T) func(*testing.T, int) {
+		own := h
+		if h.Fresh != nil {
+			own = h.Fresh(t).withDefaults()
+		}
+		return func(t *testing.T, i int) { own.run(t, cases[i].test) }
+	})
 }
 
 type testCase struct {
@@ -81,11 +89,9 @@ type env struct {
 	whole bool
 }
 
-var names atomic.Int64
-
 // name returns a name that no other test uses.
 func (e *env) name(prefix string) string {
-	return fmt.Sprintf("%s-%d-%d", prefix, time.Now().UnixNano(), names.Add(1))
+	return storesuite.Name(prefix)
 }
 
 // request asks for the key that is a fresh job's own id: the common case.

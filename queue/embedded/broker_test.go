@@ -70,6 +70,7 @@ func receive(t testing.TB, sub queue.Subscription, most int) []*queue.Lease {
 
 // TestNothingActsOnOldNews: what ends a lease cannot hit a message that was finished or taken again meanwhile.
 func TestNothingActsOnOldNews(t *testing.T) {
+	t.Parallel()
 	const lease = 10 * time.Second
 	t.Run("finished just before its end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
@@ -135,6 +136,7 @@ func TestNothingActsOnOldNews(t *testing.T) {
 
 // TestWakeFromAnotherProcess: the two brokers know of each other only through the file.
 func TestWakeFromAnotherProcess(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "queue.db")
 	here, there := openTest(t, Config{Path: path}), openTest(t, Config{Path: path})
 	sub := subscribe(t, here, queue.SubscribeConfig{})
@@ -160,6 +162,7 @@ func waitInLine(b *Broker) {
 }
 
 func TestFullFile(t *testing.T) {
+	t.Parallel()
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "queue.db"), MaxSize: 1 << 20})
 	body := queue.Publication{Message: queue.Message{Body: make([]byte, 64<<10)}}
 	stored := 0
@@ -187,6 +190,7 @@ func TestFullFile(t *testing.T) {
 
 // TestSpaceIsReused keeps a short queue for a long time: the file must not grow with what went through it.
 func TestSpaceIsReused(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "queue.db")
 	b := openTest(t, Config{Path: path})
 	sub := subscribe(t, b, queue.SubscribeConfig{Slots: 100})
@@ -195,7 +199,7 @@ func TestSpaceIsReused(t *testing.T) {
 		pubs[i].Body = make([]byte, 500<<(i%7))
 	}
 	through := 0
-	for range 400 {
+	for range 280 {
 		publish(t, b, pubs...)
 		for _, p := range pubs {
 			through += len(p.Body)
@@ -225,6 +229,7 @@ func TestSpaceIsReused(t *testing.T) {
 
 // TestPlans proves that no statement looks at more messages than it returns or changes, and that none sorts.
 func TestPlans(t *testing.T) {
+	t.Parallel()
 	b := openTest(t, Config{Path: filepath.Join(t.TempDir(), "queue.db")})
 	for _, query := range []string{sqlPeek, sqlLease, sqlNextDue, sqlAck, sqlReturn, sqlExtend, sqlCountReady, sqlCountWaiting} {
 		var plan []string
@@ -259,6 +264,7 @@ func TestPlans(t *testing.T) {
 }
 
 func TestBigBatchKeepsOrder(t *testing.T) {
+	t.Parallel()
 	b := openTest(t, Config{})
 	pubs := make([]queue.Publication, 2*chunkMessages+7)
 	for i := range pubs {
@@ -277,6 +283,7 @@ func TestBigBatchKeepsOrder(t *testing.T) {
 }
 
 func TestConfigIsRefused(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "queue.db")
 	for name, cfg := range map[string]Config{
 		"no path":       {},

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,7 +21,13 @@ var pinned = queue.Capabilities{
 	Depth:          queue.DepthFieldReady | queue.DepthFieldDelayed | queue.DepthFieldInFlight,
 }
 
+// TestConformance moves many messages with SOAK only: each waits for the disk. In memory it always does.
 func TestConformance(t *testing.T) {
+	t.Parallel()
+	many := 2000
+	if os.Getenv("SOAK") != "" {
+		many = 10_000
+	}
 	for _, sync := range []string{"mixed", "full"} {
 		t.Run(sync, func(t *testing.T) {
 			t.Parallel()
@@ -36,6 +43,8 @@ func TestConformance(t *testing.T) {
 						return b
 					}
 				},
+				Parallel:           true,
+				Many:               many,
 				Durable:            true,
 				LeasesOutliveClose: true,
 				Shared:             true,
@@ -52,6 +61,7 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceInMemory runs in bubbles, with all brokers of a case on one file in memory.
 func TestConformanceInMemory(t *testing.T) {
+	t.Parallel()
 	queuetest.Run(t, queuetest.Harness{
 		Want: pinned,
 		New: func(t testing.TB) func() queue.Broker {

@@ -13,6 +13,7 @@ import (
 
 // A receive whose slots are all reserved by another one waits for it; it does not spin while that one waits for the file.
 func TestReceiveWithoutSlotsDoesNotSpin(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, err := OpenMemory(t.Context())
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 
 // Field case B1: acks that wait for others to share their request reach the server before Close returns.
 func TestCloseFlushesAcks(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
 		r.publish("jobs", texts(4)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 4), 4, time.Minute)
@@ -48,6 +49,7 @@ func TestCloseFlushesAcks(t *testing.T) {
 
 // The same for what was published.
 func TestCloseFlushesPublishes(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
 		var wg sync.WaitGroup
 		wg.Go(func() { r.publish("jobs", texts(13)...) })
@@ -63,6 +65,7 @@ func TestCloseFlushesPublishes(t *testing.T) {
 }
 
 func TestBatchesFlushBySizeAndTime(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
 		r.publish("jobs", texts(14)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 14), 14, time.Minute)
@@ -87,6 +90,7 @@ func TestBatchesFlushBySizeAndTime(t *testing.T) {
 
 // While requests are under way, what comes after them fills the next ones, also without a linger.
 func TestBatchesFillUnderLoad(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Linger: -1}, func(r *rig) {
 		const n = 500
 		r.publish("jobs", texts(n)...)
@@ -100,6 +104,7 @@ func TestBatchesFillUnderLoad(t *testing.T) {
 }
 
 func TestSendsAreCutByBytes(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		pubs := texts(8)
 		for i := range pubs {
@@ -115,6 +120,7 @@ func TestSendsAreCutByBytes(t *testing.T) {
 
 // HTTP 200 with failed entries: only those are sent again, under ids of their own.
 func TestPartialFailureOfSends(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"jobs", "jobs.fifo"} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.from(on("SendMessageBatch", 1, sqstest.FailEntries(1, 3)))
@@ -132,6 +138,7 @@ func TestPartialFailureOfSends(t *testing.T) {
 }
 
 func TestSenderFaultIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		fault := sqstest.FailEntries(1)
 		fault.SenderFault, fault.EntryCode = true, "InvalidMessageContents"
@@ -152,6 +159,7 @@ func TestSenderFaultIsNotRepeated(t *testing.T) {
 }
 
 func TestPartialFailureOfSettlements(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
 		r.publish("jobs", texts(20)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 20), 20, time.Minute)
@@ -190,6 +198,7 @@ func TestPartialFailureOfSettlements(t *testing.T) {
 
 // What SQS keeps refusing for now is unavailable, after a few tries with pauses between them.
 func TestUnavailable(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]sqstest.Fault{
 		"throttled": sqstest.Throttled, "over limit": sqstest.OverLimit, "server error": sqstest.ServerError, "unavailable": sqstest.Unavailable,
 		"cut": {Cut: true}, "failed entry": sqstest.FailEntries(0),
@@ -223,6 +232,7 @@ func TestUnavailable(t *testing.T) {
 
 // A lost answer to a send doubles a message on a standard queue, which nothing can prevent, and must not on a FIFO queue.
 func TestLostAnswerOfSend(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.from(on("SendMessageBatch", 1, sqstest.Fault{Lose: true}))
 		r.publish("jobs.fifo", texts(3)...)
@@ -236,6 +246,7 @@ func TestLostAnswerOfSend(t *testing.T) {
 }
 
 func TestLostAnswerOfSettlement(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"jobs", "jobs.fifo"} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.publish(name, texts(1)...)

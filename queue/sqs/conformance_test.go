@@ -1,6 +1,7 @@
 package sqs_test
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -30,7 +31,10 @@ var (
 	}
 )
 
+// TestConformance runs against a real server, where each case has queues of its own. Moving many messages is long with SOAK only: in bubbles,
+// which cost no requests, it is always.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []struct {
 		name string
 		want queue.Capabilities
@@ -38,6 +42,10 @@ func TestConformance(t *testing.T) {
 		t.Run(kind.name, func(t *testing.T) {
 			t.Parallel()
 			h := harness(kind.want)
+			h.Parallel = true
+			if os.Getenv("SOAK") == "" {
+				h.Many = 1000
+			}
 			h.New = func(t testing.TB) func() queue.Broker {
 				cfg := realConfig(t)
 				return func() queue.Broker { return open(t, cfg) }
@@ -49,12 +57,14 @@ func TestConformance(t *testing.T) {
 
 // TestConformanceInBubbles runs the suite against a server that refuses what SQS refuses, and waits for the 12 hours to be over.
 func TestConformanceInBubbles(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []struct {
 		name  string
 		want  queue.Capabilities
 		batch int
 	}{{"standard", pinnedStandard, 1}, {"fifo", pinnedFIFO, 1}, {"fifo in batches", pinnedFIFO, 10}} {
 		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
 			var line *cuttable
 			h := harness(kind.want)
 			h.Virtual = true

@@ -67,6 +67,7 @@ func (r *rig) consume(name string, n, slots int, run time.Duration) {
 
 // What a job costs in requests, with 10 ms between client and server: docs/sqs.md quotes these.
 func TestRequestsPerJob(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		slots  int
 		run    time.Duration
@@ -98,6 +99,7 @@ func TestRequestsPerJob(t *testing.T) {
 
 // A job now and then shares its requests with nobody, and causes no polls beside the one that brings it.
 func TestRequestsPerRareJob(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		const n = 50
 		r.from(func(sqstest.Call) sqstest.Fault { return sqstest.Fault{Latency: 10 * time.Millisecond} })

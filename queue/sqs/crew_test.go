@@ -9,6 +9,7 @@ import (
 
 // TestCrewKeepsGoroutines: a call finds the goroutine of an earlier one, calls at once each have their own, and nothing is left when life ends.
 func TestCrewKeepsGoroutines(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
 		c := newCrew(life)

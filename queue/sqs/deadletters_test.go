@@ -60,6 +60,7 @@ func TestDeadLetters(t *testing.T) {
 // What SQS gave up by itself comes into the store with its reason; a copy of the store's own stays until its entry is replayed. A crash between
 // store and ack brings it once more, and stores nothing twice.
 func TestSweepOfMaxReceiveCount(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"jobs", "jobs.fifo"} {
 		inBubble(t, sqs.Config{MaxReceiveCount: 2}, func(r *rig) {
 			foreign := queue.Message{Body: []byte("no envelope"), Headers: map[string]string{"theirs": "kept"}}

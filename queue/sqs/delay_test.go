@@ -43,6 +43,7 @@ func (r *rig) arrives(sub queue.Subscription, after time.Duration) *queue.Lease 
 
 // Field case F1: a backoff of 12 h for a job that has run for a minute goes beyond what is left of the lease.
 func TestBackoffBeyondTheCeiling(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 30*time.Second, 1)
@@ -75,6 +76,7 @@ func TestBackoffBeyondTheCeiling(t *testing.T) {
 
 // What fits in the twelve hours takes one request and no second message.
 func TestBackoffByVisibility(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 30*time.Second, 1)
@@ -94,6 +96,7 @@ func TestBackoffByVisibility(t *testing.T) {
 
 // On a FIFO queue there are no copies: the delay is cut to what is left.
 func TestFIFOBackoffIsClamped(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs.fifo", texts(1)...)
 		sub := r.subscribe("jobs.fifo", 5*time.Minute, 1)
@@ -108,13 +111,14 @@ func TestFIFOBackoffIsClamped(t *testing.T) {
 
 // Field case F2: a deferral far beyond 15 minutes and 12 hours, with three workers. It comes once, when it is due, and has cost no attempt.
 func TestLongDeferralRunsOnce(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		subs := []queue.Subscription{
 			r.subscribe("jobs", 30*time.Second, 5), r.subscribeTo(r.open(), "jobs", 30*time.Second, 5), r.subscribeTo(r.open(), "jobs", 30*time.Second, 5),
 		}
 		l := r.one(subs[0], time.Minute)
-		const delay = 40 * time.Hour
+		const delay = 26 * time.Hour
 		due := time.Now().Add(delay)
 		r.from(nil)
 		if err := l.Retry(r.Context(), delay, true); err != nil {
@@ -160,6 +164,7 @@ func TestLongDeferralRunsOnce(t *testing.T) {
 }
 
 func TestDelayOfPublication(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		long := texts(1)
 		long[0].Delay = 15*time.Minute + time.Millisecond
@@ -205,6 +210,7 @@ func (r *rig) retries(name string, n int, delay time.Duration) (copies int) {
 
 // Two receives below maxReceiveCount a message goes on as a copy, so that SQS does not take it for poison.
 func TestRetryNearMaxReceiveCount(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{MaxReceiveCount: 5}, func(r *rig) {
 		if copies := r.retries("jobs", 12, time.Minute); copies != 4 {
 			r.Errorf("%d copies for 12 retries with a maxReceiveCount of 5, want 4", copies)
@@ -217,8 +223,10 @@ func TestRetryNearMaxReceiveCount(t *testing.T) {
 
 // A queue drops what is old, however often it was retried; a copy is young again.
 func TestRetriesOutliveTheRetention(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
-		if copies := r.retries("jobs", 20, 11*time.Hour); copies == 0 { // 9 days in a queue that keeps messages for 7
+		r.set("jobs", map[string]string{"MessageRetentionPeriod": "172800"})
+		if copies := r.retries("jobs", 6, 11*time.Hour); copies == 0 { // 66 hours in a queue that keeps messages for 48
 			r.Error("no copies")
 		}
 	})
@@ -226,6 +234,7 @@ func TestRetriesOutliveTheRetention(t *testing.T) {
 
 // Hidden messages are in flight: near the quota they are put back as copies.
 func TestRetryNearTheInFlightQuota(t *testing.T) {
+	t.Parallel()
 	for share, want := range map[string]int{"59999": 0, "60000": 3} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.set("jobs", map[string]string{"ApproximateNumberOfMessagesNotVisible": share})
@@ -244,6 +253,7 @@ func TestRetryNearTheInFlightQuota(t *testing.T) {
 
 // A copy is confirmed before the message is deleted, and is not sent twice when only the delete fails.
 func TestCopyThenDelete(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Minute, 1)
@@ -270,6 +280,7 @@ func TestCopyThenDelete(t *testing.T) {
 
 // A lease that is about to end is extended before a copy is sent: nobody else may get the message between copy and delete.
 func TestCopyExtendsAShortLease(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		l := r.one(r.subscribe("jobs", 6*time.Second, 1), time.Minute)
@@ -286,6 +297,7 @@ func TestCopyExtendsAShortLease(t *testing.T) {
 
 // A copy whose answer comes after the settlement's context has ended is not sent a second time.
 func TestLateAnswerIsNoSecondCopy(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		l := r.one(r.subscribe("jobs", time.Minute, 1), time.Minute)
@@ -306,6 +318,7 @@ func TestLateAnswerIsNoSecondCopy(t *testing.T) {
 
 // A hop whose delete fails for longer than one call lasts does not double the message.
 func TestHopDeletesInTheEnd(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Minute, 1)

@@ -14,6 +14,7 @@ import (
 // Field case A2: the message is handed over again to the process that works on it. The first lease goes on, with the new receipt handle, and
 // nothing keeps the message once that lease is over.
 func TestDuplicateDeliveryToTheSameProcess(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 9*time.Second, 2)
@@ -48,6 +49,7 @@ func TestDuplicateDeliveryToTheSameProcess(t *testing.T) {
 
 // A delete with the older handle would answer success and delete nothing.
 func TestNewestHandleSettles(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Minute, 2)
@@ -65,6 +67,7 @@ func TestNewestHandleSettles(t *testing.T) {
 
 // Where the second delivery hides the message for less time than the lease has left, it is hidden again until then.
 func TestDuplicateDoesNotShortenTheLease(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 9*time.Second, 2)
@@ -84,6 +87,7 @@ func TestDuplicateDoesNotShortenTheLease(t *testing.T) {
 
 // What comes again after it was settled is delivered: nobody here works on it any more.
 func TestDuplicateAfterSettlement(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Minute, 2)
@@ -101,6 +105,7 @@ func TestDuplicateAfterSettlement(t *testing.T) {
 
 // A settlement that comes too late is not sent: SQS would say yes, or do it to somebody else's lease.
 func TestLateCallsAreNotSent(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"jobs", "jobs.fifo"} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.publish(name, texts(1)...)
@@ -128,6 +133,7 @@ func TestLateCallsAreNotSent(t *testing.T) {
 
 // A handle that SQS says has expired is a lost lease.
 func TestExpiredHandleIsALostLease(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs.fifo", texts(1)...)
 		l := r.one(r.subscribe("jobs.fifo", time.Minute, 1), time.Minute)
@@ -141,6 +147,7 @@ func TestExpiredHandleIsALostLease(t *testing.T) {
 
 // A message that was released can be here again before the answer to its release is: that is no duplicate, and must be handed out.
 func TestReceivedAgainBeforeTheAnswer(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"jobs", "jobs.fifo"} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.publish(name, texts(1)...)

@@ -16,6 +16,7 @@ import (
 
 // What each error of SQS means to the caller. nil is an error that repeating does not mend.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	api := func(code, text string) error { return &smithy.GenericAPIError{Code: code, Message: text} }
 	for _, c := range []struct {
 		err  error
@@ -55,6 +56,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestEntryErrors(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		code   string
 		sender bool

@@ -20,6 +20,7 @@ func (r *rig) inFlight(full string) (n int) {
 
 // With FIFOBatch siblings come with their head and are handed out one after the other, without another request.
 func TestSiblingsFollowTheirHead(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{FIFOBatch: 10}, func(r *rig) {
 		r.publish("jobs.fifo", texts(5)...)
 		sub := r.subscribe("jobs.fifo", 30*time.Second, 10)
@@ -45,6 +46,7 @@ func TestSiblingsFollowTheirHead(t *testing.T) {
 
 // By default a poll takes one message, so that nothing waits behind a busy worker.
 func TestOneMessagePerPoll(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs.fifo", texts(5)...)
 		r.one(r.subscribe("jobs.fifo", 30*time.Second, 10), time.Minute)
@@ -56,6 +58,7 @@ func TestOneMessagePerPoll(t *testing.T) {
 
 // Siblings never hold more than the slots that were asked for.
 func TestSiblingsHoldSlots(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{FIFOBatch: 10}, func(r *rig) {
 		r.publish("jobs.fifo", texts(9)...)
 		sub := r.subscribe("jobs.fifo", time.Minute, 3)
@@ -73,6 +76,7 @@ func TestSiblingsHoldSlots(t *testing.T) {
 
 // Once the head is retried, released or lost, its siblings are given back unrun, and the order is kept.
 func TestSiblingsOfAHeadThatIsNotAcked(t *testing.T) {
+	t.Parallel()
 	ends := map[string]func(*rig, *queue.Lease) error{
 		"retried":  func(r *rig, l *queue.Lease) error { return l.Retry(r.Context(), time.Minute, false) },
 		"released": func(r *rig, l *queue.Lease) error { return l.Release(r.Context()) },
@@ -105,6 +109,7 @@ func TestSiblingsOfAHeadThatIsNotAcked(t *testing.T) {
 
 // The order of publishing is the order of the queue, also over several batches and calls.
 func TestFIFOSendsInOrder(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs.fifo", texts(57)...)
 		for i, m := range r.server.Messages("jobs.fifo") {
@@ -117,6 +122,7 @@ func TestFIFOSendsInOrder(t *testing.T) {
 
 // Field case G2: a replay under an id of its own is not swallowed by the one that was sent before, and the same replay twice adds nothing.
 func TestReplayWithinTheDedupWindow(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		pub := texts(1)[0]
 		pub.DedupID = "job-1"
@@ -143,6 +149,7 @@ func TestReplayWithinTheDedupWindow(t *testing.T) {
 
 // Publications that name no id are never taken for one another, however alike they are.
 func TestEqualPublicationsAreTwo(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		pub := queue.Publication{Message: queue.Message{Body: []byte("same")}}
 		r.publish("jobs.fifo", pub, pub)
@@ -156,6 +163,7 @@ func TestEqualPublicationsAreTwo(t *testing.T) {
 
 // On a standard queue the group tells SQS whose message it is.
 func TestFairGroups(t *testing.T) {
+	t.Parallel()
 	for _, off := range []bool{false, true} {
 		inBubble(t, sqs.Config{NoFairGroups: off}, func(r *rig) {
 			pubs := texts(3)

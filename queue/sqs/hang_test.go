@@ -15,6 +15,7 @@ import (
 
 // A server that stops answering: every call ends, and nothing waits for its caller longer than the caller wants.
 func TestServerThatHangs(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Hour, 2)
@@ -43,6 +44,7 @@ func TestServerThatHangs(t *testing.T) {
 
 // Close does not wait for ever for a server that hangs, and says what that means.
 func TestCloseWhileTheServerHangs(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		b := open(t, r.cfg)
 		if _, err := b.Depth(r.Context(), "jobs"); err != nil {
@@ -67,6 +69,7 @@ func TestCloseWhileTheServerHangs(t *testing.T) {
 
 // An extension that was not answered in time cannot overtake the settlement that follows.
 func TestLateExtensionDoesNotOvertake(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", time.Minute, 1)

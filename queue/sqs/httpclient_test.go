@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,9 +20,10 @@ import (
 // TestNoReceiveIsOrphaned guards against answers that break because the SDK closes the body of a request that is still being sent: about one in
 // 4,000 to 10,000 receives, each of which hides up to ten messages for a whole lease. Nothing repeats the calls here.
 func TestNoReceiveIsOrphaned(t *testing.T) {
-	calls := int64(20_000)
-	if testing.Short() {
-		calls = 4_000
+	t.Parallel()
+	calls := int64(4_000)
+	if os.Getenv("SOAK") != "" {
+		calls = 40_000
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
@@ -60,6 +62,7 @@ func TestNoReceiveIsOrphaned(t *testing.T) {
 
 // TestBodyIsCopied shows that what the transport reads is not what the SDK closes.
 func TestBodyIsCopied(t *testing.T) {
+	t.Parallel()
 	own := &closeRecorder{Reader: strings.NewReader(`{"a":1}`)}
 	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://sqs.invalid/", own)
 	if err != nil {
@@ -103,6 +106,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // TestTimeoutsExceedTheWait: a client that hangs up before a long poll is over strands what the poll brings.
 func TestTimeoutsExceedTheWait(t *testing.T) {
+	t.Parallel()
 	transport := newTransport()
 	defer transport.CloseIdleConnections()
 	if transport.ResponseHeaderTimeout < maxWait+pollMargin || pollMargin < 5e9 {

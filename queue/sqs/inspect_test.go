@@ -12,6 +12,7 @@ import (
 
 // Field case E2: a redrive policy that clashes with the attempts is warned about, with the numbers; and what else an operator should know.
 func TestInspect(t *testing.T) {
+	t.Parallel()
 	day := 24 * time.Hour
 	use := queue.Use{MaxAttempts: 25, LongestRun: time.Hour, MaxAge: day}
 	redrive := func(n string) string {
@@ -70,6 +71,7 @@ func TestInspect(t *testing.T) {
 }
 
 func TestInspectWithoutPermission(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		b := r.open()
 		r.from(func(c sqstest.Call) sqstest.Fault {
@@ -95,6 +97,7 @@ func TestInspectWithoutPermission(t *testing.T) {
 
 // Dead-letter queues are queues like others, without a redrive policy.
 func TestInspectDLQ(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		if findings, err := r.b.Inspect(r.Context(), "jobs.dlq", queue.Use{}); err != nil || len(findings) > 0 {
 			t.Errorf("findings %+v, error %v", findings, err)

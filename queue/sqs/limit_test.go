@@ -13,6 +13,7 @@ import (
 
 // Field case D3, outgoing: the limit is the queue's own, counts attributes, and is told at enqueue.
 func TestTooLargeCountsAttributes(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{1 << 20, 256 << 10, 2048} {
 		inBubble(t, sqs.Config{}, func(r *rig) {
 			r.set("jobs", map[string]string{"MaximumMessageSize": itoa(limit)})
@@ -35,6 +36,7 @@ func TestTooLargeCountsAttributes(t *testing.T) {
 
 // Field case G1(c): a message that just fits can still be put back as a copy, and its dead letter has room for what it says of the failure.
 func TestRoomForCopiesAndDeadLetters(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		env, err := queue.NewMessage(queue.Envelope{ID: "j", Kind: "k", EnqueuedAt: time.Now(), Headers: map[string]string{"quotes": strings.Repeat(`"`, 40)}}, nil)
 		if err != nil {
@@ -62,6 +64,7 @@ func TestRoomForCopiesAndDeadLetters(t *testing.T) {
 
 // A message of somebody else that leaves no room is hidden instead of copied.
 func TestNoRoomForACopy(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.set("jobs", map[string]string{"MaximumMessageSize": "1024"})
 		r.b = r.open()
@@ -78,6 +81,7 @@ func TestNoRoomForACopy(t *testing.T) {
 
 // A job that just fitted can be replayed: the next run's envelope is larger than the first one's. A first run may not use that room.
 func TestRoomForReplays(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		env := queue.Envelope{ID: "j", Kind: "k", EnqueuedAt: time.Now()}
 		publish := func(env queue.Envelope, size int) error {

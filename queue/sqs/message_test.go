@@ -46,6 +46,7 @@ var headerSets = map[string]map[string]string{
 
 // What was sent comes back, by whatever way it went, and SQS takes it.
 func TestMessagesRoundTrip(t *testing.T) {
+	t.Parallel()
 	for bodyName, body := range bodies {
 		for headerName, headers := range headerSets {
 			for _, envelope := range []bool{false, true} {
@@ -94,6 +95,7 @@ func checkWire(t *testing.T, w wire) {
 
 // The wire format that is published for other languages: the attribute is the envelope, the body is the payload.
 func TestWireFormat(t *testing.T) {
+	t.Parallel()
 	m := enveloped(t, []byte(`{"to":"ada"}`), nil)
 	w, err := encode(m, meta{})
 	if err != nil {
@@ -107,6 +109,7 @@ func TestWireFormat(t *testing.T) {
 
 // An envelope that happens to begin like our metadata is not taken for it.
 func TestEnvelopeLikeMetadata(t *testing.T) {
+	t.Parallel()
 	m := queue.Message{Body: []byte("x"), Headers: map[string]string{"caisson": metaPrefix + `,"headers":{"a":"b"}}`}}
 	w, err := encode(m, meta{})
 	if err != nil {
@@ -119,6 +122,7 @@ func TestEnvelopeLikeMetadata(t *testing.T) {
 
 // Metadata that cannot be read is never guessed at.
 func TestBrokenMetadata(t *testing.T) {
+	t.Parallel()
 	for _, value := range []string{`{"caisson_sqs":1,"headers":`, `{"caisson_sqs":1,"headers":{"caisson":1}}`, `{"caisson_sqs":12}`} {
 		got, _, err := decode("body", ours(value))
 		if err != nil || got.Headers["caisson"] != value || string(got.Body) != "body" {
@@ -134,6 +138,7 @@ func TestBrokenMetadata(t *testing.T) {
 
 // Field case G1(b): ten native attributes of all types come back exactly, also from a copy that has them folded.
 func TestNativeAttributesAreRestored(t *testing.T) {
+	t.Parallel()
 	native := map[string]types.MessageAttributeValue{
 		"n": {DataType: aws.String("Number"), StringValue: aws.String("1.50")}, "ni": {DataType: aws.String("Number.int"), StringValue: aws.String("-7")},
 		"b": {DataType: aws.String("Binary"), BinaryValue: []byte{0, 1, 255}}, "png": {DataType: aws.String("Binary.png"), BinaryValue: []byte("PNG")},
@@ -175,6 +180,7 @@ func TestNativeAttributesAreRestored(t *testing.T) {
 }
 
 func TestHeadersThatAreNoText(t *testing.T) {
+	t.Parallel()
 	m := queue.Message{Body: []byte("x"), Headers: map[string]string{"a": "\xff"}}
 	if _, err := encode(m, meta{}); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("error %v, want one that names the header", err)
@@ -182,6 +188,7 @@ func TestHeadersThatAreNoText(t *testing.T) {
 }
 
 func TestGroupIDs(t *testing.T) {
+	t.Parallel()
 	for group, same := range map[string]bool{
 		"tenant-1": true, "https://api.example.com/x?y=z": true, strings.Repeat("a", 128): true, strings.Repeat("a", 129): false, "two words": false, "K\u00fc": false,
 	} {
@@ -202,6 +209,7 @@ func TestGroupIDs(t *testing.T) {
 }
 
 func TestSizeCountsAttributes(t *testing.T) {
+	t.Parallel()
 	w := wire{body: "12345", attributes: map[string]types.MessageAttributeValue{
 		"name": {DataType: aws.String("String"), StringValue: aws.String("value")}, "b": {DataType: aws.String("Binary"), BinaryValue: []byte{1, 2}},
 	}}
@@ -211,6 +219,7 @@ func TestSizeCountsAttributes(t *testing.T) {
 }
 
 func TestUnwrapSNS(t *testing.T) {
+	t.Parallel()
 	inner := `{"order":1}`
 	wrapped := `{"Type":"Notification","MessageId":"x","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"{\"order\":1}","Timestamp":"2026-01-01T00:00:00Z",` +
 		`"MessageAttributes":{"a":{"Type":"String","Value":"1"},"n":{"Type":"Number","Value":"2"},"b":{"Type":"Binary","Value":"AAE="}}}`

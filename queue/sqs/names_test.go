@@ -6,6 +6,7 @@ import (
 )
 
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for name, want := range map[string]string{
 		"jobs": "p-jobs", "jobs.dlq": "p-jobs-dlq", "jobs.fifo": "p-jobs.fifo", "jobs.fifo.dlq": "p-jobs-dlq.fifo", "a_B-9": "p-a_B-9",
 	} {

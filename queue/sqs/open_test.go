@@ -96,6 +96,7 @@ func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { retu
 
 // A refusal names action and queue, is not repeated as if it were an outage, and shows no secret.
 func TestDenied(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 0, 2)
@@ -126,6 +127,7 @@ func TestDenied(t *testing.T) {
 }
 
 func TestCreateQueue(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{Prefix: "app-", MaxReceiveCount: 77}, func(r *rig) {
 		ask := func(full string) map[string]string {
 			out, err := r.raw().GetQueueAttributes(r.Context(), &awssqs.GetQueueAttributesInput{QueueUrl: aws.String(full), AttributeNames: []types.QueueAttributeName{"All"}})
@@ -163,6 +165,7 @@ func TestCreateQueue(t *testing.T) {
 }
 
 func TestNoCreate(t *testing.T) {
+	t.Parallel()
 	for name, cfg := range map[string]sqs.Config{"not wanted": {NoCreate: true}, "another account": {AccountID: "123456789012"}} {
 		b := open(t, fakeConfig(sqstest.NewServer(), cfg))
 		err := b.CreateQueue(t.Context(), "jobs.fifo")
@@ -176,6 +179,7 @@ func TestNoCreate(t *testing.T) {
 }
 
 func TestDoneContext(t *testing.T) {
+	t.Parallel()
 	b := open(t, fakeConfig(sqstest.NewServer(), sqs.Config{}))
 	defer func() { _ = b.Close() }()
 	ctx, cancel := context.WithCancel(t.Context())

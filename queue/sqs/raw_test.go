@@ -25,6 +25,7 @@ func deleteQueue(r *rig, full string) {
 
 // Field case G1(b), through the server: ten attributes of another producer survive a deferral and a replay, exactly.
 func TestForeignAttributesSurvive(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		native := map[string]types.MessageAttributeValue{
 			"n": {DataType: aws.String("Number"), StringValue: aws.String("1.50")}, "b": {DataType: aws.String("Binary"), BinaryValue: []byte{0, 255}},
@@ -68,6 +69,7 @@ func TestForeignAttributesSurvive(t *testing.T) {
 }
 
 func TestSNSQueues(t *testing.T) {
+	t.Parallel()
 	const wrapped = `{"Type":"Notification","TopicArn":"arn:aws:sns:x:1:t","Message":"inner","MessageAttributes":{"a":{"Type":"String","Value":"1"}}}`
 	for _, unwrap := range []bool{false, true} {
 		cfg := sqs.Config{}
@@ -93,6 +95,7 @@ func TestSNSQueues(t *testing.T) {
 
 // The X-Ray header goes along with a copy.
 func TestTraceHeaderGoesAlong(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		_, err := r.raw().SendMessage(r.Context(), &awssqs.SendMessageInput{
 			QueueUrl: aws.String("jobs"), MessageBody: aws.String("body"),
@@ -117,6 +120,7 @@ func TestTraceHeaderGoesAlong(t *testing.T) {
 
 // The same against a real server: what other producers send comes as they sent it, and goes on as it came.
 func TestForeignMessagesOnARealServer(t *testing.T) {
+	t.Parallel()
 	cfg := realConfig(t)
 	b := open(t, cfg)
 	defer func() {

@@ -27,6 +27,7 @@ type receiveRequest struct {
 
 // What a poll asks for. Field case E2: counts come only when they are asked for.
 func TestReceiveRequest(t *testing.T) {
+	t.Parallel()
 	for lease, want := range map[time.Duration]receiveRequest{
 		0:                {WaitTimeSeconds: 10, VisibilityTimeout: 30},
 		90 * time.Second: {WaitTimeSeconds: 20, VisibilityTimeout: 90},
@@ -55,6 +56,7 @@ func TestReceiveRequest(t *testing.T) {
 
 // The lease counts from before the request was sent, since nobody knows when a message was taken.
 func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		r.from(on("ReceiveMessage", 1, sqstest.Fault{Latency: 4 * time.Second}))
@@ -68,6 +70,7 @@ func TestDeadlineCountsFromBeforeTheRequest(t *testing.T) {
 
 // Several polls run where more than ten slots are free and messages are there; together they never ask for more than was asked of them.
 func TestPollers(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		const slots, n = 75, 1000
 		r.publish("jobs", texts(n)...)
@@ -118,6 +121,7 @@ func TestPollers(t *testing.T) {
 
 // An empty queue costs one long poll at a time.
 func TestIdleCostsOnePoll(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Minute, 100)
 		r.from(nil)
@@ -134,6 +138,7 @@ func TestIdleCostsOnePoll(t *testing.T) {
 
 // Past the in-flight limit a long poll may return at once with nothing: that must not become a hot loop.
 func TestEmptyAnswersArePaced(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Minute, 10)
 		r.from(func(c sqstest.Call) sqstest.Fault {
@@ -153,6 +158,7 @@ func TestEmptyAnswersArePaced(t *testing.T) {
 
 // Throttled receives are told as unavailable, more and more slowly, and health follows.
 func TestThrottledReceive(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Minute, 10)
 		r.from(func(sqstest.Call) sqstest.Fault { return sqstest.OverLimit })
@@ -183,6 +189,7 @@ func TestThrottledReceive(t *testing.T) {
 
 // A cancelled Receive waits at most a second for its poll, and returns what comes in that time.
 func TestCancelledReceive(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Minute, 10)
 		ctx, cancel := context.WithCancel(r.Context())
@@ -209,6 +216,7 @@ func TestCancelledReceive(t *testing.T) {
 
 // What an open poll brings while the subscription closes is given back at once, not at the end of its lease.
 func TestCloseGivesBack(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Hour, 10)
 		var wg sync.WaitGroup
@@ -237,6 +245,7 @@ func TestCloseGivesBack(t *testing.T) {
 
 // What a poll brings after its Receive has returned with the answer of another waits for the next Receive, but not for long.
 func TestArrivalsForNobody(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", time.Hour, 20)
 		r.publish("jobs", texts(10)...)
@@ -265,6 +274,7 @@ func TestArrivalsForNobody(t *testing.T) {
 
 // A lost answer hides what it held until the lease is over; then it comes.
 func TestLostReceive(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		r.publish("jobs", texts(1)...)
 		sub := r.subscribe("jobs", 30*time.Second, 1)
@@ -280,6 +290,7 @@ func TestLostReceive(t *testing.T) {
 
 // A queue that is deleted and made again is used again, by the same subscription.
 func TestQueueMadeAgain(t *testing.T) {
+	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
 		sub := r.subscribe("jobs", 30*time.Second, 1)
 		deleteQueue(r, "jobs")

@@ -22,6 +22,7 @@ func (o *office) addHasty(id string) {
 
 // TestShortSchedule: an endpoint that is away for minutes is not disabled, and one that is dead is, after an hour.
 func TestShortSchedule(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		o.addHasty("a")
 		p := o.start(nil)
@@ -40,6 +41,7 @@ func TestShortSchedule(t *testing.T) {
 
 // TestOwnOutage: when our own network is away the fleet guard sees it at once, and nobody is disabled.
 func TestOwnOutage(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		ids := make([]string, 40)
 		for i := range ids {
@@ -77,6 +79,7 @@ func TestOwnOutage(t *testing.T) {
 
 // TestSilenceIsNoFailure: a machine that slept for hours between two failures has seen none in that time.
 func TestSilenceIsNoFailure(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		defer p.stop()

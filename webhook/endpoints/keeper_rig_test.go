@@ -77,7 +77,6 @@ func (l *lines) count(part string) int {
 // inOffice runs do in virtual time with each store, with endpoints of those ids.
 func inOffice(t *testing.T, do func(t *testing.T, o *office), ids ...string) {
 	t.Helper()
-	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) { inOfficeOn(t, open(t), do, ids...) })

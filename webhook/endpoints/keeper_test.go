@@ -19,6 +19,7 @@ const aSchedule = 5*time.Hour + 51*time.Minute + 10*time.Second
 
 // TestFailingEndpointIsDisabled: after the length of its schedule without a success, and not before; its owner hears of it once.
 func TestFailingEndpointIsDisabled(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		defer p.stop()
@@ -99,6 +100,7 @@ func TestHealthyEndpointIsNotDisabled(t *testing.T) {
 
 // TestEveryFailureCounts: also what the breaker ignores: an endpoint that answers 401 or 429 for hours takes nothing either.
 func TestEveryFailureCounts(t *testing.T) {
+	t.Parallel()
 	ids := []string{"0", "302", "401", "404", "429", "503"} // each answers so
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
@@ -121,6 +123,7 @@ func TestEveryFailureCounts(t *testing.T) {
 
 // TestOwnSchedule: an endpoint with a schedule of its own has as long as that.
 func TestOwnSchedule(t *testing.T) {
+	t.Parallel()
 	own, err := schedule.Constant(4*time.Hour, schedule.JitterNone)
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +146,7 @@ func TestOwnSchedule(t *testing.T) {
 
 // TestManyProcesses: what each of them saw counts together, one of them disables, and one notice runs.
 func TestManyProcesses(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		var all []process
 		for range 4 {
@@ -164,6 +168,7 @@ func TestManyProcesses(t *testing.T) {
 
 // TestEnabledEndpointStartsAnew: its failures are forgotten, and the next time it is disabled its owner hears of that, too.
 func TestEnabledEndpointStartsAnew(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		defer p.stop()
@@ -182,6 +187,7 @@ func TestEnabledEndpointStartsAnew(t *testing.T) {
 
 // TestGoneIsDisabledAtOnce: one 410 is enough, for all processes, unless the endpoint has moved on.
 func TestGoneIsDisabledAtOnce(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		defer p.stop()
@@ -205,6 +211,7 @@ func TestGoneIsDisabledAtOnce(t *testing.T) {
 
 // TestGoneIsOfItsTime: whoever repaired and enabled an endpoint is not overruled by an answer from before, however late it is told.
 func TestGoneIsOfItsTime(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		defer p.stop()
@@ -226,6 +233,7 @@ func TestGoneIsOfItsTime(t *testing.T) {
 
 // TestAbsentStore: what was seen meanwhile is kept, and reported once; nobody is judged by it before other processes had the time to say theirs.
 func TestAbsentStore(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		p := o.start(nil)
 		other := o.start(nil)
@@ -254,6 +262,7 @@ func TestAbsentStore(t *testing.T) {
 
 // TestNoticeSurvivesItsProcess: whoever disabled the endpoint may die before it could say so; the others do.
 func TestNoticeSurvivesItsProcess(t *testing.T) {
+	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
 		disable := func(id, reason string) {
 			if _, _, err := o.registry.DisableAs(t.Context(), id, reason); err != nil {
@@ -278,6 +287,7 @@ func TestNoticeSurvivesItsProcess(t *testing.T) {
 // TestFleetWideFailure: when most of the fleet fails at once nobody is disabled, however long it takes; once the others are well, those that go on
 // failing are.
 func TestFleetWideFailure(t *testing.T) {
+	t.Parallel()
 	const fleet = 30
 	var ids []string
 	for i := range fleet {

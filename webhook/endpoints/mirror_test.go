@@ -100,6 +100,7 @@ func (w *watched) wantUnknown(id string) {
 }
 
 func TestMirrorFollows(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		add(t, r, endpoint("b", "invoice.*"))
@@ -152,6 +153,7 @@ func TestMirrorFollows(t *testing.T) {
 }
 
 func TestMirrorLoadsInPages(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Store: open(t)}
 		r := registry(t, store, ring(t, endpoints.NewKey()))
@@ -168,6 +170,7 @@ func TestMirrorLoadsInPages(t *testing.T) {
 
 // TestMirrorWithoutAStore: nothing is known until the first load, and what is known stays.
 func TestMirrorWithoutAStore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &faulty{Store: open(t), away: true}
 		r := registry(t, store, ring(t, endpoints.NewKey()))
@@ -206,6 +209,7 @@ func TestMirrorWithoutAStore(t *testing.T) {
 }
 
 func TestMirrorWithAConfigurationFile(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fixed := func(id string) webhook.Endpoint {
 			e := endpoint(id)
@@ -249,6 +253,7 @@ func TestMirrorWithAConfigurationFile(t *testing.T) {
 
 // TestMirrorOfWhatCannotBeRead: its jobs are made, by what lies in the clear, and wait.
 func TestMirrorOfWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t)
 		oldKey, newKey := endpoints.NewKey(), endpoints.NewKey()

@@ -16,6 +16,7 @@ import (
 
 // A mirror that looks once an hour knows what was changed before Renew.
 func TestRenew(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		add(t, r, endpoint("a"))
@@ -41,6 +42,7 @@ func TestRenew(t *testing.T) {
 
 // Without a store nothing is confirmed, and without a running mirror nobody waits longer than his context.
 func TestRenewFails(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := &refusing{Store: open(t)}
 		r := registry(t, store, ring(t, endpoints.NewKey()))

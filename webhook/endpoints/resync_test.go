@@ -12,6 +12,7 @@ import (
 // TestMirrorAfterARestoredBackup: revisions begin again lower than what the mirror has seen, and some endpoints are gone without a word. It is seen at
 // the next look.
 func TestMirrorAfterARestoredBackup(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		keys := ring(t, endpoints.NewKey())
 		store := &faulty{Store: open(t)}
@@ -46,6 +47,7 @@ func TestMirrorAfterARestoredBackup(t *testing.T) {
 
 // TestMirrorAfterARestoreThatCaughtUp: the restored registry was changed before the mirror looked, and has the same number of changes again.
 func TestMirrorAfterARestoreThatCaughtUp(t *testing.T) {
+	t.Parallel()
 	for _, more := range []int{0, 1, 2, 3} {
 		synctest.Test(t, func(t *testing.T) {
 			keys := ring(t, endpoints.NewKey())
@@ -84,6 +86,7 @@ func TestMirrorAfterARestoreThatCaughtUp(t *testing.T) {
 
 // TestMirrorHearsOnlyOnce: comparing everything again changes nothing where nothing has changed.
 func TestMirrorHearsOnlyOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		add(t, r, endpoint("a"))
@@ -108,6 +111,7 @@ func TestNewMirrorRefuses(t *testing.T) {
 
 // TestMirrorAtWork reads while the registry changes; the race detector watches.
 func TestMirrorAtWork(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		add(t, r, endpoint("a", "a.*"))

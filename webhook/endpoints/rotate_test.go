@@ -13,6 +13,7 @@ import (
 )
 
 func TestRotateSecret(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		first := add(t, r, endpoint("a")).Secrets[0]

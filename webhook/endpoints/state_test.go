@@ -11,6 +11,7 @@ import (
 )
 
 func TestStates(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t)
 		r := registry(t, store, ring(t, endpoints.NewKey()))

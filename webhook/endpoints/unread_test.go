@@ -12,6 +12,7 @@ import (
 
 // TestStateBindsWithoutTheKey: a worker that cannot read a change holds the endpoint's jobs as it says, and calls the old URL no more.
 func TestStateBindsWithoutTheKey(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t)
 		oldKey, newKey := endpoints.NewKey(), endpoints.NewKey()
@@ -52,6 +53,7 @@ func TestStateBindsWithoutTheKey(t *testing.T) {
 
 // TestStateBindsWhereTheURLIsRefused: another program allows more than this one.
 func TestStateBindsWhereTheURLIsRefused(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store, keys := open(t), ring(t, endpoints.NewKey())
 		r := registry(t, store, keys)
@@ -76,6 +78,7 @@ func TestStateBindsWhereTheURLIsRefused(t *testing.T) {
 
 // TestPublishWithoutTheKey: who wants an event is known without it, and also where a newer program wrote the endpoint.
 func TestPublishWithoutTheKey(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := open(t)
 		there := registry(t, store, ring(t, endpoints.NewKey()))

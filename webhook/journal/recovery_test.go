@@ -21,7 +21,7 @@ import (
 
 // onStores runs a test on a rig with each journal.
 func onStores(t *testing.T, test func(t *testing.T, r *rig)) {
-	t.Parallel()
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		test(t, newRig(t))
@@ -61,6 +61,7 @@ func (r *rig) recorded(also ...worker.Observer) (stop func()) {
 }
 
 func TestResend(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		shop := r.add("shop", func(e *webhook.Endpoint) { e.Events = []string{"other.*"} })
 		r.add("all", nil)
@@ -93,6 +94,7 @@ func TestResend(t *testing.T) {
 }
 
 func TestRecoverSince(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		shop := r.add("shop", func(e *webhook.Endpoint) { e.Events = []string{"a.*"} })
 		r.add("other", nil)
@@ -168,6 +170,7 @@ func TestRecoverSince(t *testing.T) {
 
 // What the broker does not take is enqueued by the next call.
 func TestRecoverFails(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		shop := r.add("shop", nil)
 		for i := range 20 {
@@ -200,6 +203,7 @@ func TestRecoverFails(t *testing.T) {
 
 // The missed events of an ordered endpoint go to the end of its line, in their order.
 func TestRecoverOrdered(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		line := r.add("line", ordered)
 		var want []string

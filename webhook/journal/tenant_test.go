@@ -14,6 +14,7 @@ import (
 // An endpoint's id went from one tenant to another: neither what waits for the first, nor its dead letters, nor its line go to the second, and the
 // second's own events are not taken for the first's.
 func TestIDGoesToAnotherTenant(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []struct {
 		name   string
 		change func(*webhook.Endpoint)
@@ -74,6 +75,7 @@ func TestIDGoesToAnotherTenant(t *testing.T) {
 
 // A tenant that has an endpoint no more has its line emptied; what another one has in it stays.
 func TestDropTenantsLine(t *testing.T) {
+	t.Parallel()
 	onStores(t, func(t *testing.T, r *rig) {
 		r.add("line", func(e *webhook.Endpoint) { e.Tenant = "ta"; e.Ordered = true })
 		o := r.ordering(&lines{}, nil)

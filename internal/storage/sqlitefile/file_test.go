@@ -112,6 +112,7 @@ func together(f *File, writes ...func() error) []error {
 }
 
 func TestFailedWriteCostsOnlyItself(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"file", "memory"} {
 		t.Run(mode, func(t *testing.T) {
 			path := ""
@@ -147,6 +148,7 @@ func TestFailedWriteCostsOnlyItself(t *testing.T) {
 }
 
 func TestConstraintErrorIsTheWritersOwn(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	ctx := t.Context()
 	errs := together(f,
@@ -172,6 +174,7 @@ func TestConstraintErrorIsTheWritersOwn(t *testing.T) {
 }
 
 func TestPanicReachesItsCaller(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	var got any
 	errs := together(f,
@@ -196,6 +199,7 @@ func TestPanicReachesItsCaller(t *testing.T) {
 }
 
 func TestCancelBeforePickUp(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	release := hold(f)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -212,6 +216,7 @@ func TestCancelBeforePickUp(t *testing.T) {
 }
 
 func TestCancelAfterPickUpWaitsForTheAnswer(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
 	err := f.Write(ctx, true, func(tx *Tx) error {
@@ -228,6 +233,7 @@ func TestCancelAfterPickUpWaitsForTheAnswer(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{MaxSize: 40 * pageSize})
 	ctx := t.Context()
 	var err error
@@ -264,6 +270,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 func TestCloseFlushesAndRefuses(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a ?%#b.db")
 	f := open(t, Config{Path: path})
 	release := hold(f)
@@ -298,6 +305,7 @@ func TestCloseFlushesAndRefuses(t *testing.T) {
 }
 
 func TestScan(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	err := f.Read(t.Context(), func(tx *Tx) error {
 		var (
@@ -339,6 +347,7 @@ func TestScan(t *testing.T) {
 }
 
 func TestReadsCannotWrite(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	err := f.Read(t.Context(), func(tx *Tx) error {
 		_, err := tx.Exec(insertItem, "x", nil)
@@ -350,6 +359,7 @@ func TestReadsCannotWrite(t *testing.T) {
 }
 
 func TestMemoryInBubble(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, err := OpenMemory(t.Context())
 		if err != nil {
@@ -378,6 +388,7 @@ func TestMemoryInBubble(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, err := Open(t.Context(), Config{}); err == nil {
 		t.Error("no path")
@@ -397,6 +408,7 @@ func TestOpenRefuses(t *testing.T) {
 
 // The file holds payloads: it is nobody else's to read, and neither are the files beside it.
 func TestNewFileIsPrivate(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "private.db")
 	f, err := Open(t.Context(), Config{Path: path})
 	if err != nil {

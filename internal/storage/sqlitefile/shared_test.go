@@ -14,6 +14,7 @@ import (
 // Two Files on one path are to SQLite what two processes are.
 
 func TestManyStartAtOnce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	const users = 8
 	var wg sync.WaitGroup
@@ -44,6 +45,7 @@ func TestManyStartAtOnce(t *testing.T) {
 }
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	ctx := t.Context()
 	path := filepath.Join(t.TempDir(), "test.db")
 	f := open(t, Config{Path: path})
@@ -76,6 +78,7 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestBusyFile(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	patient, hurried := open(t, Config{Path: path}), open(t, Config{Path: path, BusyTimeout: 5 * time.Millisecond})
 	waiting := open(t, Config{Path: path})
@@ -103,6 +106,7 @@ func TestBusyFile(t *testing.T) {
 }
 
 func TestWatchHearsOthers(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	here, there := open(t, Config{Path: path, PollInterval: time.Millisecond}), open(t, Config{Path: path})
 	w := here.Watch()
@@ -122,6 +126,7 @@ func TestWatchHearsOthers(t *testing.T) {
 
 // TestOwnCommitsAreNoNews: without this a busy process would wake all who wait, all the time.
 func TestOwnCommitsAreNoNews(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	i := newIdle(f)
 	looks := func() (news bool) {
@@ -155,6 +160,7 @@ func TestOwnCommitsAreNoNews(t *testing.T) {
 }
 
 func TestSpaceIsGivenBack(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
 	f := open(t, Config{Path: path, IdleDelay: time.Millisecond})
 	ctx := t.Context()
@@ -193,6 +199,7 @@ func TestSpaceIsGivenBack(t *testing.T) {
 }
 
 func TestReadIsOneView(t *testing.T) {
+	t.Parallel()
 	f := open(t, Config{})
 	ctx := t.Context()
 	err := f.Read(ctx, func(tx *Tx) error {

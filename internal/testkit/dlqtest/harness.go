@@ -2,14 +2,13 @@ package dlqtest
 
 import (
 	"errors"
-	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/testkit/storesuite"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -23,6 +22,9 @@ type Harness struct {
 	Pass func(d time.Duration)
 	// Short is a reservation or retention that a test waits for. Zero means 10 s, or 200 ms if Pass is set.
 	Short time.Duration
+	// Fresh returns the harness of a group of cases, with tables and a clock that no other group shares. Groups then run in parallel. Nil means that
+	// all use this one, one after the other.
+	Fresh func(t *testing.T) Harness
 }
 
 func (h Harness) withDefaults() Harness {
@@ -38,11 +40,18 @@ func (h Harness) withDefaults() Harness {
 // Run runs the suite against the store of h.
 func Run(t *testing.T, h Harness) {
 	h = h.withDefaults()
-	for _, group := range [][]testCase{putTests(), listTests(), countTests(), reserveTests(), resolveTests(), removalTests(), auditTests()} {
-		for _, tc := range group {
-			t.Run(tc.name, func(t *testing.T) { h.run(t, tc.test) })
-		}
+	cases := slices.Concat(putTests(), listTests(), countTests(), reserveTests(), resolveTests(), removalTests(), auditTests())
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.name
 	}
+	storesuite.Run(t, names, h.Fresh != nil, func(t *testing.T) func(*testing.T, int) {
+		own := h
+		if h.Fresh != nil {
+			own = h.Fresh(t).withDefaults()
+		}
+		return func(t *testing.T, i int) { own.run(t, cases[i].test) }
+	})
 }
 
 type testCase struct {
@@ -78,11 +87,9 @@ type env struct {
 	queue string
 }
 
-var names atomic.Int64
-
 // name returns a name that no other test uses.
 func (e *env) name(prefix string) string {
-	return fmt.Sprintf("%s-%d-%d", prefix, time.Now().UnixNano(), names.Add(1))
+	return storesuite.Name(prefix)
 }
 
 // tick makes the next entry newer than the last.

@@ -2,14 +2,14 @@ package endpointtest
 
 import (
 	"errors"
-	"fmt"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/caisson-go/caisson/internal/testkit/storesuite"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
@@ -20,19 +20,31 @@ type Harness struct {
 	Open func(t *testing.T) endpoints.Store
 	// Age makes the record of an id, deleted or not, look as if it had been changed d earlier. Required.
 	Age func(t *testing.T, id string, d time.Duration)
+	// Fresh returns the harness of a group of cases, with tables that no other group shares. Groups then run in parallel. Nil means that
+	// all use this one, one after the other.
+	Fresh func(t *testing.T) Harness
 }
 
 // Run runs the suite against the store of h.
 func Run(t *testing.T, h Harness) {
-	for _, group := range [][]testCase{recordTests(), secretTests(), listTests(), changeTests(), healthTests()} {
-		for _, tc := range group {
-			t.Run(tc.name, func(t *testing.T) {
-				e := &env{T: t, store: h.Open(t), age: h.Age}
-				e.tenant = e.name("tenant")
-				tc.test(e)
-			})
-		}
+	cases := slices.Concat(recordTests(), secretTests(), listTests(), changeTests(), healthTests())
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.name
 	}
+	storesuite.Run(t, names, h.Fresh != nil, func(t *testing.T) func(*testing.T, int) {
+		own := h
+		if h.Fresh != nil {
+			own = h.Fresh(t)
+		}
+		return func(t *testing.T, i int) { own.run(t, cases[i].test) }
+	})
+}
+
+func (h Harness) run(t *testing.T, test func(*env)) {
+	e := &env{T: t, store: h.Open(t), age: h.Age}
+	e.tenant = e.name("tenant")
+	test(e)
 }
 
 type testCase struct {
@@ -48,11 +60,9 @@ type env struct {
 	tenant string
 }
 
-var names atomic.Int64
-
 // name returns a name that no other test uses, later ones after earlier ones.
 func (e *env) name(prefix string) string {
-	return fmt.Sprintf("%s-%d-%06d", prefix, time.Now().UnixNano(), names.Add(1))
+	return storesuite.Name(prefix)
 }
 
 // record returns a fresh record.

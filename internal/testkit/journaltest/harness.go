@@ -1,12 +1,12 @@
 package journaltest
 
 import (
-	"fmt"
-	"sync/atomic"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/storesuite"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
@@ -42,11 +42,14 @@ func (h Harness) withDefaults() Harness {
 // Run runs the suite against the store of h.
 func Run(t *testing.T, h Harness) {
 	h = h.withDefaults()
-	for _, group := range [][]testCase{eventTests(), attemptTests(), expiryTests(), lineTests()} {
-		for _, tc := range group {
-			t.Run(tc.name, func(t *testing.T) { h.run(t, tc.test) })
-		}
+	cases := slices.Concat(eventTests(), attemptTests(), expiryTests(), lineTests())
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.name
 	}
+	storesuite.Run(t, names, h.Pass != nil, func(*testing.T) func(*testing.T, int) {
+		return func(t *testing.T, i int) { h.run(t, cases[i].test) }
+	})
 }
 
 type testCase struct {
@@ -82,11 +85,9 @@ type env struct {
 	tenant string
 }
 
-var names atomic.Int64
-
 // name returns a name that no other test uses.
 func (e *env) name(prefix string) string {
-	return fmt.Sprintf("%s-%d-%d", prefix, time.Now().UnixNano(), names.Add(1))
+	return storesuite.Name(prefix)
 }
 
 // event returns a fresh event of the test's tenant.

@@ -78,6 +78,7 @@ func wantCode(t testing.TB, what string, err error, code string) {
 
 // The twelve hours count from the receive, and asking for more is refused, not clamped.
 func TestVisibilityHasACeiling(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clientOf(t, sqstest.NewServer(), "q")
 		if err := c.send(awssqs.SendMessageInput{}); err != nil {
@@ -98,6 +99,7 @@ func TestVisibilityHasACeiling(t *testing.T) {
 }
 
 func TestStaleDeletes(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, code := range map[string]string{"q": "", "q.fifo": "InvalidParameterValue"} {
 			c := clientOf(t, sqstest.NewServer(), name)
@@ -127,6 +129,7 @@ func fifoFields(name string) awssqs.SendMessageInput {
 }
 
 func TestInFlightQuota(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := sqstest.NewServer()
 		server.InFlight = 2
@@ -146,6 +149,7 @@ func TestInFlightQuota(t *testing.T) {
 }
 
 func TestSendsAreChecked(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clientOf(t, sqstest.NewServer(), "q")
 		for what, in := range map[string]awssqs.SendMessageInput{
@@ -160,6 +164,7 @@ func TestSendsAreChecked(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := sqstest.NewServer()
 		var fault sqstest.Fault

@@ -15,6 +15,7 @@ import (
 const patience = 30 * time.Second
 
 func TestProxyForwards(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, listenEcho(t))
 	conn := connect(t, p)
 	big := strings.Repeat("0123456789abcdef", 1<<16)
@@ -33,6 +34,7 @@ func TestProxyForwards(t *testing.T) {
 }
 
 func TestProxyCut(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, listenEcho(t))
 	conn := connect(t, p)
 	echo(t, conn, "before")
@@ -56,6 +58,7 @@ func TestProxyCut(t *testing.T) {
 }
 
 func TestProxyBlackhole(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, listenEcho(t))
 	conn := connect(t, p)
 	echo(t, conn, "before")
@@ -87,6 +90,7 @@ func TestProxyBlackhole(t *testing.T) {
 
 // TestProxyCutUnderBlackhole ends connections that are stuck, with data under way.
 func TestProxyCutUnderBlackhole(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, listenEcho(t))
 	conn := connect(t, p)
 	echo(t, conn, "before")
@@ -101,6 +105,7 @@ func TestProxyCutUnderBlackhole(t *testing.T) {
 }
 
 func TestProxyLatency(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, listenEcho(t))
 	conn := connect(t, p)
 	const delay = 50 * time.Millisecond
@@ -115,6 +120,7 @@ func TestProxyLatency(t *testing.T) {
 }
 
 func TestProxyWithoutTarget(t *testing.T) {
+	t.Parallel()
 	p := StartProxy(t, freeAddr(t))
 	conn, err := dial(t.Context(), p.Addr())
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
+// The tests on the package's node run one after the other: they stop and block it.
+
 // TestNodeKeepsWhatItConfirmed restarts and kills one node, and finds the same message each time.
 func TestNodeKeepsWhatItConfirmed(t *testing.T) {
 	r := PackageRabbitMQ(t)
@@ -76,6 +78,7 @@ func TestNodeBehindProxy(t *testing.T) {
 }
 
 func TestNodeWithManagement(t *testing.T) {
+	t.Parallel()
 	r := StartRabbitMQWith(t, RabbitMQConfig{Management: true, Conf: []string{"consumer_timeout = 2000"}})
 	if r.Management() == "" {
 		t.Fatal("no URL of the management API")
@@ -98,6 +101,7 @@ func TestNodeWithManagement(t *testing.T) {
 
 // TestNodeThatCannotStart says so at once, with the reason.
 func TestNodeThatCannotStart(t *testing.T) {
+	t.Parallel()
 	r := newRabbitMQ(t, RabbitMQConfig{Conf: []string{"no_such_setting = 1"}})
 	t.Cleanup(func() {
 		if err := r.remove(); err != nil {
@@ -116,6 +120,7 @@ func TestNodeThatCannotStart(t *testing.T) {
 }
 
 func TestContainersHaveTheImageOfCompose(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../../deploy/services/compose.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSharedServersAnswer(t *testing.T) {
+	t.Parallel()
 	for name, raw := range map[string]string{"amqp": AMQP(t), "sqs": SQS(t), "postgres": Postgres(t)} {
 		if raw == "" {
 			t.Errorf("%s: no URL", name)

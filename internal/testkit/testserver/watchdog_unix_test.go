@@ -13,6 +13,7 @@ import (
 
 // TestWatchdogEndsWhatIsLeft closes the pipe, as the end of this process would, and finds neither process nor directory.
 func TestWatchdogEndsWhatIsLeft(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "node")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)

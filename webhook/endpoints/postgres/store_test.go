@@ -20,8 +20,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func conform(t *testing.T, cfg pgdb.Config) {
 	t.Helper()
+	endpointtest.Run(t, endpointtest.Harness{Fresh: func(t *testing.T) endpointtest.Harness { return harness(t, cfg) }})
+}
+
+func harness(t *testing.T, cfg pgdb.Config) endpointtest.Harness {
+	t.Helper()
 	pool, schema := testserver.SchemaAt(t, cfg)
-	endpointtest.Run(t, endpointtest.Harness{
+	return endpointtest.Harness{
 		Open: func(*testing.T) endpoints.Store { return postgres.New(pool, schema) },
 		Age: func(t *testing.T, id string, d time.Duration) {
 			t.Helper()
@@ -31,7 +36,7 @@ func conform(t *testing.T, cfg pgdb.Config) {
 				t.Fatal(err)
 			}
 		},
-	})
+	}
 }
 
 func table(schema, name string) string { return pgx.Identifier{schema, name}.Sanitize() }

@@ -46,9 +46,11 @@ func conformance(t *testing.T, path func(t *testing.T) string) {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	conformance(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "test.db") })
 }
 
 func TestConformanceInMemory(t *testing.T) {
+	t.Parallel()
 	conformance(t, func(*testing.T) string { return "" })
 }

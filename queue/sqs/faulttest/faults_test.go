@@ -1,4 +1,4 @@
-package sqs_test
+package faulttest
 
 import (
 	"context"
@@ -19,58 +19,74 @@ import (
 
 // TestFaults breaks the calls between a working worker and a real server. See [faultlab.Matrix] for what must hold.
 func TestFaults(t *testing.T) {
-	cfg := realConfig(t) // whose queues are deleted at the end
-	w := &wire{}
-	faultlab.Matrix(t, faultlab.Rig{
-		Open:        func(t testing.TB) queue.Broker { return w.open(t, cfg) },
-		Connections: func(testing.TB) int { return int(w.connections.Load()) },
-		Lease:       2 * time.Second,
-	}, []faultlab.Fault{
-		w.during("throttling", every(2, sqstest.Throttled)),
-		w.during("OverLimit", every(1, sqstest.OverLimit, "ReceiveMessage")),
-		w.during("partial batch failure", func(c sqstest.Call) sqstest.Fault {
+	t.Parallel()
+	matrix(t, faultlab.Rig{Lease: 2 * time.Second}, []strike{
+		{name: "throttling", plan: every(2, sqstest.Throttled)},
+		{name: "OverLimit", plan: every(1, sqstest.OverLimit, "ReceiveMessage")},
+		{name: "partial batch failure", plan: func(c sqstest.Call) sqstest.Fault {
 			if c.Entries == 0 {
 				return sqstest.Fault{}
 			}
 			return sqstest.FailEntries(c.Number%c.Entries, (c.Number+1)%c.Entries)
-		}),
-		w.during("lost response", every(3, sqstest.Fault{Lose: true})),
-		w.during("duplicate delivery", doubles()),
-		w.during("expired handle", every(2, sqstest.Fault{FailEntries: []int{0}, EntryCode: "ReceiptHandleIsInvalid", SenderFault: true},
-			"DeleteMessageBatch", "ChangeMessageVisibilityBatch")),
-		w.during("500s", func(c sqstest.Call) sqstest.Fault {
+		}},
+		{name: "lost response", plan: every(3, sqstest.Fault{Lose: true})},
+		{name: "duplicate delivery", plan: doubles()},
+		{name: "expired handle", plan: every(2, sqstest.Fault{FailEntries: []int{0}, EntryCode: "ReceiptHandleIsInvalid", SenderFault: true},
+			"DeleteMessageBatch", "ChangeMessageVisibilityBatch")},
+		{name: "500s", plan: func(c sqstest.Call) sqstest.Fault {
 			return []sqstest.Fault{{}, sqstest.ServerError, sqstest.Unavailable}[c.Number%3]
-		}),
-		w.hanging(),
+		}},
+		// The half-open connection of HTTP. Who waits on it cannot tell it from an empty queue until the poll's time and a margin are over.
+		{name: "calls that hang", plan: every(4, sqstest.Fault{Hang: true}), recover: 20 * time.Second},
 	})
 }
 
-// hanging is the half-open connection of HTTP. Who waits on it cannot tell it from an empty queue until the poll's time and a margin are over.
-func (w *wire) hanging() faultlab.Fault {
-	f := w.during("calls that hang", every(4, sqstest.Fault{Hang: true}))
-	f.Recover = 20 * time.Second
-	return f
+// strike is a fault of the wire.
+type strike struct {
+	name    string
+	plan    plan
+	recover time.Duration // zero means what the lab says
+}
+
+// atOnce bounds the trials that go on together: a machine that is busy with others' loads loses leases that no fault took.
+var atOnce = make(chan struct{}, 4)
+
+// matrix tries each fault in a trial of its own, with a wire and queues of its own, some at the same time.
+func matrix(t *testing.T, rig faultlab.Rig, strikes []strike) {
+	t.Helper()
+	for _, s := range strikes {
+		t.Run(s.name, func(t *testing.T) {
+			t.Parallel()
+			atOnce <- struct{}{}
+			defer func() { <-atOnce }()
+			cfg := ownConfig(t) // whose queues are deleted at the end
+			w := &wire{}
+			rig := rig
+			rig.Open = func(t testing.TB) queue.Broker { return w.open(t, cfg) }
+			rig.Connections = func(testing.TB) int { return int(w.connections.Load()) }
+			f := w.during(s.name, s.plan)
+			f.Recover = s.recover
+			faultlab.Trial(t, rig, f)
+		})
+	}
 }
 
 // TestFaultsFIFO loses leases and doubles deliveries of a FIFO queue: besides all else, the order of each group must hold.
 func TestFaultsFIFO(t *testing.T) {
-	cfg := realConfig(t)
-	w := &wire{}
+	t.Parallel()
 	expired := sqstest.Fault{FailEntries: []int{0}, EntryCode: "ReceiptHandleIsInvalid", SenderFault: true}
 	jobs := 100
 	if os.Getenv("SOAK") != "" {
 		jobs = 2000
 	}
-	faultlab.Matrix(t, faultlab.Rig{
-		Open:        func(t testing.TB) queue.Broker { return w.open(t, cfg) },
-		QueueName:   func(name string) string { return name + ".fifo" },
-		Connections: func(testing.TB) int { return int(w.connections.Load()) },
-		Lease:       2 * time.Second,
-		Jobs:        jobs, Groups: 20,
-	}, []faultlab.Fault{
-		w.during("FIFO: duplicate delivery", doubles()),
-		w.during("FIFO: expired handle", every(3, expired, "DeleteMessageBatch", "ChangeMessageVisibilityBatch")),
-		w.during("FIFO: lost response", every(3, sqstest.Fault{Lose: true}, "ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch")),
+	matrix(t, faultlab.Rig{
+		QueueName: func(name string) string { return name + ".fifo" },
+		Lease:     2 * time.Second,
+		Jobs:      jobs, Groups: 20,
+	}, []strike{
+		{name: "FIFO: duplicate delivery", plan: doubles()},
+		{name: "FIFO: expired handle", plan: every(3, expired, "DeleteMessageBatch", "ChangeMessageVisibilityBatch")},
+		{name: "FIFO: lost response", plan: every(3, sqstest.Fault{Lose: true}, "ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch")},
 	})
 }
 
