@@ -5,12 +5,19 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/program/dlqcmd"
 	"github.com/caisson-go/caisson/internal/program/endpointcmd"
+	"github.com/caisson-go/caisson/internal/program/explain"
+	"github.com/caisson-go/caisson/internal/program/jobcmd"
+	"github.com/caisson-go/caisson/internal/program/queuecmd"
+	"github.com/caisson-go/caisson/internal/program/runcmd"
+	"github.com/caisson-go/caisson/internal/program/storecmd"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -24,7 +31,7 @@ type IO struct {
 }
 
 // Main runs the command that os.Args names and exits the process with its code. setup registers the program's kinds; the
-// commands that need them (run and config check) call it once. --help explains the exit codes.
+// commands that need them (run, config check and queues doctor) call it once. --help explains the exit codes.
 func Main(setup func(*worker.Registry) error) {
 	cli.Main(func(ctx context.Context) cli.Code {
 		return cli.Code(Run(ctx, os.Args, IO(cli.System()), setup))
@@ -34,25 +41,17 @@ func Main(setup func(*worker.Registry) error) {
 // Run runs the command that args names and returns the exit code. args begins with the program's name, as os.Args does. The end of ctx is
 // the first signal: a worker stops gracefully, any other command is interrupted. Run may be called several times, also at once.
 func Run(ctx context.Context, args []string, streams IO, setup func(*worker.Registry) error) int {
-	p := &program{name: "worker", io: cli.IO(streams), setup: setup}
+	p := &cli.Program{Name: "worker", IO: cli.IO(streams)}
 	if len(args) > 0 {
-		p.name = strings.TrimSuffix(filepath.Base(args[0]), ".exe")
+		p.Name = strings.TrimSuffix(filepath.Base(args[0]), ".exe")
 		args = args[1:]
 	}
-	return int(cli.Run(ctx, p.root(), args, p.io)) //nolint:contextcheck // commands take the context that cobra hands them
+	return int(cli.Run(ctx, root(p, setup), args, p.IO)) //nolint:contextcheck // commands take the context that cobra hands them
 }
 
-// program is one run of the command line.
-type program struct {
-	name     string
-	io       cli.IO
-	settings cli.Settings
-	setup    func(*worker.Registry) error
-}
-
-func (p *program) root() *cobra.Command {
+func root(p *cli.Program, setup func(*worker.Registry) error) *cobra.Command {
 	root := cli.Group(&cobra.Command{
-		Use:   p.name,
+		Use:   p.Name,
 		Short: "Run jobs from durable queues, and look after them",
 		Long: `Runs jobs from durable queues, and looks after them.
 
@@ -60,7 +59,10 @@ Without any configuration the queue is the file ./caisson.db, and jobs come from
 Settings come from defaults, the file (--config or CAISSON_CONFIG), CAISSON_* variables and flags, each stronger than the one before.
 
 ` + cli.ExitCodes,
-	}, append(endpointcmd.Commands(p.name, &p.settings, p.io), p.runCommand(), p.enqueueCommand(), p.queuesCommand(), p.explainCommand(), p.migrateCommand(), p.relayCommand(), p.outboxCommand(), p.configCommand(), p.versionCommand())...)
-	p.settings.Register(root)
+	}, slices.Concat(
+		runcmd.Commands(p, setup), storecmd.Commands(p), endpointcmd.Commands(p),
+		[]*cobra.Command{jobcmd.Command(p), queuecmd.Command(p, setup), explain.Command(p), dlqcmd.Command(p)},
+	)...)
+	p.Settings.Register(root)
 	return root
 }

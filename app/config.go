@@ -1,57 +1,40 @@
 package app
 
 import (
-	"fmt"
+	"context"
+	"log/slog"
+	"os"
 
-	"github.com/spf13/cobra"
-
-	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
 )
 
-func (p *program) configCommand() *cobra.Command {
-	check := &cobra.Command{
-		Use:   "check",
-		Short: "Check configuration and registered kinds; exit 2 if run would refuse them",
-		Long: `Checks the configuration and the registered kinds as run does at its start, without touching a file or a broker. Exits 2 and names
-every fault with its key and the way out.`,
-		Args: cli.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.settings.Load(cmd, p.io)
-			if err != nil {
-				return err
-			}
-			prepared, err := p.prepare(cfg)
-			if err != nil {
-				return err
-			}
-			defer prepared.close()
-			if err := prepared.check(cmd.Context()); err != nil {
-				return err
-			}
-			if p.settings.JSON {
-				return cli.JSON(p.io.Out, map[string]bool{"ok": true})
-			}
-			fmt.Fprintln(p.io.Out, "configuration is fine")
-			return nil
-		},
+// Config says where a program that runs no worker finds the workers' configuration. The zero value is right where the workers' variables are set.
+type Config struct {
+	// File is the workers' configuration file. Empty means that of CAISSON_CONFIG, or none.
+	File string
+	// Env holds CAISSON_* variables in the form of os.Environ. Nil means those of the process.
+	Env []string
+	// Set are configuration values by key, such as "embedded.path". They are stronger than file and variables.
+	Set map[string]string
+	// Logger gets what an operator should know. Nil means slog.Default().
+	Logger *slog.Logger
+}
+
+func (c Config) withDefaults() Config {
+	if c.Env == nil {
+		c.Env = os.Environ()
 	}
-	show := &cobra.Command{
-		Use:   "print",
-		Short: "Print the effective configuration and where each value comes from",
-		Long: `Prints the effective configuration as YAML, with where each value comes from beside it: default, file and line, variable or flag.
-Secrets are masked.`,
-		Args: cli.Args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := p.settings.Load(cmd, p.io)
-			if err != nil {
-				return err
-			}
-			if p.settings.JSON {
-				return cli.JSON(p.io.Out, map[string][]config.Setting{"settings": cfg.Settings()})
-			}
-			return cfg.Print(p.io.Out)
-		},
+	if c.Logger == nil {
+		c.Logger = slog.Default()
 	}
-	return cli.Group(&cobra.Command{Use: "config", Short: "Check or print the configuration"}, check, show)
+	return c
+}
+
+// load reads the configuration, and logs its warnings.
+func (c Config) load(ctx context.Context) (*config.Config, error) {
+	cfg, warnings, err := config.Load(config.Sources{File: config.FileOf(c.File, c.Env), Env: c.Env, Flags: c.Set})
+	for _, w := range warnings {
+		c.Logger.WarnContext(ctx, "configuration", "warning", w.String())
+	}
+	return cfg, err
 }

@@ -57,7 +57,7 @@ func ExampleOpenPublisher() {
 		panic(err)
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	publisher, err := app.OpenPublisher(ctx, app.PublisherConfig{
+	publisher, err := app.OpenPublisher(ctx, app.Config{
 		Set: map[string]string{"embedded.path": filepath.Join(dir, "caisson.db"), "webhook.secret_key": endpoints.NewKey()},
 	})
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
@@ -156,13 +156,13 @@ func (c *cast) becomes(text, state string, parts ...string) explained {
 }
 
 // stack opens what the program works on.
-func (c *cast) stack() *stack.Stack {
+func (c *cast) stack() *backends.Set {
 	c.t.Helper()
 	cfg, _, err := config.Load(config.Sources{Env: c.env, Flags: map[string]string{"embedded.path": c.db}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	s, err := stack.OpenSoon(c.t.Context(), cfg, stack.Existing)
+	s, err := backends.OpenSoon(c.t.Context(), cfg, backends.Existing)
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -84,7 +84,7 @@ func TestOpenPublisher(t *testing.T) {
 	t.Parallel()
 	p := newPublishing(t)
 	opening, cancel := context.WithCancel(t.Context())
-	publisher, err := app.OpenPublisher(opening, app.PublisherConfig{Env: p.env})
+	publisher, err := app.OpenPublisher(opening, app.Config{Env: p.env})
 	cancel() // what was opened stays so
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestOpenPublisherRefuses(t *testing.T) {
 		for key, value := range c.set {
 			set[key] = value
 		}
-		_, err := app.OpenPublisher(t.Context(), app.PublisherConfig{Env: []string{}, Set: set, Logger: slog.New(slog.DiscardHandler)})
+		_, err := app.OpenPublisher(t.Context(), app.Config{Env: []string{}, Set: set, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: error %v, want %q", name, err, c.says)
 		}

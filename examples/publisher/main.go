@@ -21,7 +21,7 @@ func main() {
 func publish(ctx context.Context, invoice string) (err error) {
 	opening, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	publisher, err := app.OpenPublisher(opening, app.PublisherConfig{}) // as CAISSON_CONFIG and CAISSON_* say; open it once for many events
+	publisher, err := app.OpenPublisher(opening, app.Config{}) // as CAISSON_CONFIG and CAISSON_* say; open it once for many events
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/app"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -34,7 +34,7 @@ type scene struct {
 	admin string // address of the worker's admin server
 
 	receivers map[mood]*receiver
-	stack     *stack.Stack
+	stack     *backends.Set
 	client    *worker.Client
 	tally     tally
 	total     int // jobs for our own handler
@@ -98,7 +98,7 @@ func (s *scene) openQueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.stack, err = stack.OpenSoon(ctx, cfg, stack.Create); err != nil {
+	if s.stack, err = backends.OpenSoon(ctx, cfg, backends.Create); err != nil {
 		return err
 	}
 	if err := s.stack.Broker.CreateQueue(ctx, s.place.queue); err != nil {

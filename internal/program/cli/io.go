@@ -4,7 +4,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 )
 
 // IO is a program's surroundings.
@@ -29,5 +29,5 @@ func (s IO) OutWatched() bool { return terminal(s.Out) }
 
 func terminal(stream any) bool {
 	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // a descriptor fits an int
 }

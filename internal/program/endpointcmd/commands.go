@@ -4,21 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
-// Commands returns the commands endpoints and events of the program called name.
-func Commands(name string, settings *cli.Settings, streams cli.IO) []*cobra.Command {
-	p := &program{name: name, settings: settings, io: streams}
+// Commands returns endpoints and events.
+func Commands(shared *cli.Program) []*cobra.Command {
+	p := &program{shared}
 	registry := cli.Group(&cobra.Command{
 		Use:   "endpoints",
 		Short: "Look after the webhook endpoints of the registry",
@@ -37,31 +36,27 @@ Endpoints of the configuration file are not among them: change them there.`,
 }
 
 // program is what the commands share.
-type program struct {
-	name     string
-	settings *cli.Settings
-	io       cli.IO
-}
+type program struct{ *cli.Program }
 
 // session is an open store with its registry.
 type session struct {
 	cfg      *config.Config
 	hooks    *webhooks.Settings
-	open     *stack.Stack
+	open     *backends.Set
 	registry *endpoints.Registry
 }
 
 // needs says what a command needs to be there.
 type needs struct {
 	// mode says whether a file that is missing is made.
-	mode stack.Mode
+	mode backends.Mode
 	// broker says that something is enqueued.
 	broker bool
 }
 
 // with hands a session to do.
 func (p *program) with(cmd *cobra.Command, n needs, do func(ctx context.Context, s *session) error) (err error) {
-	cfg, err := p.settings.Load(cmd, p.io)
+	cfg, err := p.Load(cmd)
 	if err != nil {
 		return err
 	}
@@ -70,11 +65,11 @@ func (p *program) with(cmd *cobra.Command, n needs, do func(ctx context.Context,
 		return cli.Fail(cli.Usage, err)
 	}
 	if !cfg.HasRegistry() {
-		return cli.Refuse("%w (%s endpoints new-key prints a key)", webhooks.ErrNoRegistry, p.name)
+		return cli.Refuse("%w (%s endpoints new-key prints a key)", webhooks.ErrNoRegistry, p.Name)
 	}
-	opening := stack.OpenStoreSoon
+	opening := backends.OpenStoreSoon
 	if n.broker {
-		opening = stack.OpenSoon
+		opening = backends.OpenSoon
 	}
 	open, err := opening(cmd.Context(), cfg, n.mode)
 	if err != nil {
@@ -92,17 +87,14 @@ func (p *program) with(cmd *cobra.Command, n needs, do func(ctx context.Context,
 func (p *program) explained(err error) error {
 	switch {
 	case errors.Is(err, webhook.ErrUnknownEndpoint):
-		return fmt.Errorf("%w: see %s endpoints list", err, p.name)
+		return fmt.Errorf("%w: see %s endpoints list", err, p.Name)
 	case errors.Is(err, endpoints.ErrExists):
-		return fmt.Errorf("%w: change it with %s endpoints edit", err, p.name)
+		return fmt.Errorf("%w: change it with %s endpoints edit", err, p.Name)
 	case errors.Is(err, webhook.ErrBlocked):
 		return fmt.Errorf("%w: only public ones are; webhook.allow_cidrs opens others, for all endpoints", err)
 	}
 	return err
 }
-
-// example names the program in examples.
-func (p *program) example(text string) string { return strings.ReplaceAll(text, "PROGRAM", p.name) }
 
 // each does something with every id, and tells at the end with which it failed.
 func (p *program) each(ids []string, do func(id string) error) error {
@@ -116,7 +108,7 @@ func (p *program) each(ids []string, do func(id string) error) error {
 			if failed++; first == nil {
 				first = err
 			}
-			fmt.Fprintf(p.io.Err, "%s: %s\n", cli.OneLine(id), cli.Lines(p.explained(err).Error()))
+			fmt.Fprintf(p.IO.Err, "%s: %s\n", cli.OneLine(id), cli.Lines(p.explained(err).Error()))
 		}
 	}
 	switch {

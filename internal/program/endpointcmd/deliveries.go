@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
@@ -38,7 +38,7 @@ Without PAYLOAD the body is a JSON object that says that it is a test.`,
 					return err
 				}
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.test(ctx, s, args[0], payload) })
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error { return p.test(ctx, s, args[0], payload) })
 		},
 	}
 	return cmd
@@ -68,8 +68,8 @@ func (p *program) test(ctx context.Context, s *session, id string, payload []byt
 }
 
 func (p *program) printTest(r api.TestResult) error {
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, r)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, r)
 	}
 	result := "not delivered"
 	if r.Delivered {
@@ -79,10 +79,10 @@ func (p *program) printTest(r api.TestResult) error {
 	if r.Status > 0 {
 		status = strconv.Itoa(r.Status)
 	}
-	_, err := fmt.Fprintf(p.io.Out, "%s: %s (%s) in %s\n", result, status, r.Phase, r.Duration.Round(time.Microsecond))
+	_, err := fmt.Fprintf(p.IO.Out, "%s: %s (%s) in %s\n", result, status, r.Phase, r.Duration.Round(time.Microsecond))
 	for _, text := range []string{r.Error, r.Excerpt} {
 		if text != "" && err == nil {
-			_, err = fmt.Fprintln(p.io.Out, cli.OneLine(text))
+			_, err = fmt.Fprintln(p.IO.Out, cli.OneLine(text))
 		}
 	}
 	return err
@@ -91,7 +91,7 @@ func (p *program) printTest(r api.TestResult) error {
 // payload reads what the argument names.
 func (p *program) payload(argument string) ([]byte, error) {
 	if argument == "-" {
-		text, err := io.ReadAll(p.io.In)
+		text, err := io.ReadAll(p.IO.In)
 		if err != nil {
 			return nil, fmt.Errorf("read the payload: %w", err)
 		}
@@ -133,7 +133,7 @@ func (p *program) attemptsCommand() *cobra.Command {
 				return err
 			}
 			f.Endpoint = args[0]
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 				return p.attempts(ctx, s, f, g)
 			})
 		},
@@ -157,11 +157,11 @@ func (p *program) attempts(ctx context.Context, s *session, f journal.AttemptFil
 			return err
 		}
 	}
-	if p.settings.JSON {
+	if p.Settings.JSON {
 		if found == nil {
 			found = []journal.Attempt{}
 		}
-		return cli.JSON(p.io.Out, map[string]any{"attempts": found, "next": next})
+		return cli.JSON(p.IO.Out, map[string]any{"attempts": found, "next": next})
 	}
 	rows := make([][]string, len(found))
 	for i, a := range found {
@@ -175,7 +175,7 @@ func (p *program) attempts(ctx context.Context, s *session, f journal.AttemptFil
 		}
 		rows[i] = []string{cli.Time(a.At), a.Event, strconv.Itoa(a.Number), status, a.Phase, a.Duration.Round(took(a.Duration)).String(), cli.OrDash(cli.Cut(said, 80))}
 	}
-	if err := cli.Table(p.io.Out, []string{"AT", "EVENT", "ATTEMPT", "STATUS", "PHASE", "TOOK", "ANSWER"}, rows); err != nil {
+	if err := cli.Table(p.IO.Out, []string{"AT", "EVENT", "ATTEMPT", "STATUS", "PHASE", "TOOK", "ANSWER"}, rows); err != nil {
 		return err
 	}
 	p.more(next)
@@ -199,7 +199,7 @@ webhook-id, by which a receiver drops doubles. It waits like any delivery where 
 line of an endpoint that asks for order. What an endpoint never got, recover sends.`,
 		Args: cli.Args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, needs{mode: stack.Existing, broker: true}, func(ctx context.Context, s *session) error { return p.resend(ctx, s, args[0], args[1:]) })
+			return p.with(cmd, needs{mode: backends.Existing, broker: true}, func(ctx context.Context, s *session) error { return p.resend(ctx, s, args[0], args[1:]) })
 		},
 	}
 }
@@ -209,10 +209,10 @@ func (p *program) recoverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recover ID --since WHEN",
 		Short: "Deliver all events since a time that an endpoint wants and has not got",
-		Long: `Replays the endpoint's dead letters that were stored since a time, and enqueues the events published since then that it wants and of which no
+		Long: p.Text(`Replays the endpoint's dead letters that were stored since a time, and enqueues the events published since then that it wants and of which no
 attempt is kept: also those of before the endpoint was added. Some of these may wait in the queue already; a copy of a delivery does no
 harm. What was tried and waits for its next attempt is left alone, and what was delivered is not sent again, for as long as attempts and
-idempotency keys are kept. It may be repeated, and is recorded in the audit log (dlq-replay audit).`,
+idempotency keys are kept. It may be repeated, and is recorded in the audit log (PROGRAM dlq audit).`),
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := time.Now()
@@ -226,7 +226,7 @@ idempotency keys are kept. It may be repeated, and is recorded in the audit log 
 			if err := api.CheckSince(from, now); err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
-			return p.with(cmd, needs{mode: stack.Existing, broker: true}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing, broker: true}, func(ctx context.Context, s *session) error {
 				return p.recover(ctx, s, args[0], from)
 			})
 		},
@@ -242,10 +242,10 @@ type enqueued struct {
 }
 
 func (p *program) printEnqueued(e enqueued) error {
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, e)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, e)
 	}
-	_, err := fmt.Fprintf(p.io.Out, "event %s is enqueued as job %s\n", e.Event, e.Job)
+	_, err := fmt.Fprintf(p.IO.Out, "event %s is enqueued as job %s\n", e.Event, e.Job)
 	return err
 }
 
@@ -274,12 +274,12 @@ func (p *program) recover(ctx context.Context, s *session, id string, since time
 		err = cli.Fail(cli.Partial, err)
 	}
 	if err == nil && done.Left > 0 {
-		err = cli.Fail(cli.Partial, fmt.Errorf("%s not replayed: dlq-replay list --destination %s says why", cli.Count(done.Left, "dead letter"), e.ID))
+		err = cli.Fail(cli.Partial, fmt.Errorf("%s not replayed: %s dlq list --destination %s says why", cli.Count(done.Left, "dead letter"), p.Name, e.ID))
 	}
-	if p.settings.JSON {
-		return errors.Join(cli.JSON(p.io.Out, done), err)
+	if p.Settings.JSON {
+		return errors.Join(cli.JSON(p.IO.Out, done), err)
 	}
-	_, printErr := fmt.Fprintf(p.io.Out, "enqueued %s that had no attempt, and replayed %s\n", cli.Count(done.Missed, "event"), cli.Count(done.Replayed, "dead letter"))
+	_, printErr := fmt.Fprintf(p.IO.Out, "enqueued %s that had no attempt, and replayed %s\n", cli.Count(done.Missed, "event"), cli.Count(done.Replayed, "dead letter"))
 	return errors.Join(printErr, err)
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 )
@@ -25,7 +25,7 @@ func (p *program) addCommand() *cobra.Command {
 		Long: `Adds an endpoint and prints its signing secret, which no command shows again. The receiver checks signatures with it.
 
 A secret of your own is read from a file or from standard input, never from a flag: --secret-file -.`,
-		Example: p.example(`  PROGRAM endpoints add shop https://shop.example.com/hooks --event 'invoice.*'`),
+		Example: p.Text(`  PROGRAM endpoints add shop https://shop.example.com/hooks --event 'invoice.*'`),
 		Args:    cli.Args(cobra.ExactArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fields, err := f.fields(cmd, false)
@@ -46,7 +46,7 @@ A secret of your own is read from a file or from standard input, never from a fl
 			if err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
-			return p.with(cmd, needs{mode: stack.Create}, func(ctx context.Context, s *session) error { return p.add(ctx, s, e) })
+			return p.with(cmd, needs{mode: backends.Create}, func(ctx context.Context, s *session) error { return p.add(ctx, s, e) })
 		},
 	}
 	f.register(cmd, false)
@@ -67,11 +67,11 @@ func (p *program) add(ctx context.Context, s *session, e webhook.Endpoint) error
 
 // printNew prints an endpoint with its secret. For people the secret stands alone on standard output, so that it can be piped.
 func (p *program) printNew(e api.NewEndpoint, done string) error {
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, e)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, e)
 	}
-	fmt.Fprintf(p.io.Err, "%s %s at %s; its secret, which is not shown again:\n", done, e.ID, cli.OneLine(e.Origin))
-	if _, err := fmt.Fprintln(p.io.Out, e.Secret); err != nil {
+	fmt.Fprintf(p.IO.Err, "%s %s at %s; its secret, which is not shown again:\n", done, e.ID, cli.OneLine(e.Origin))
+	if _, err := fmt.Fprintln(p.IO.Out, e.Secret); err != nil {
 		return fmt.Errorf("print the secret: %w; rotate it to have another one", err)
 	}
 	return nil
@@ -82,7 +82,7 @@ const maxSecretText = 4 << 10
 
 // secretText reads a secret from a file or standard input.
 func (p *program) secretText(path string) (string, error) {
-	in := p.io.In
+	in := p.IO.In
 	if path != "-" {
 		file, err := os.Open(path)
 		if err != nil {
@@ -112,7 +112,7 @@ func (p *program) editCommand() *cobra.Command {
 
 A --url at another host, port or scheme asks for all headers and the TLS key again, or to take them out, in the same command: what was given for one host is
 not sent to another unseen. The tenant cannot be changed.`,
-		Example: p.example(`  PROGRAM endpoints edit shop --rate 10 --header 'X-Tenant=7' --metadata old
+		Example: p.Text(`  PROGRAM endpoints edit shop --rate 10 --header 'X-Tenant=7' --metadata old
   PROGRAM endpoints edit shop --url https://shop.example.com/v2/hooks`),
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -123,7 +123,7 @@ not sent to another unseen. The tenant cannot be changed.`,
 			case len(fields) == 0:
 				return cli.Refuse("nothing to change: name settings with flags (see %s --help)", cmd.CommandPath())
 			case cmd.Flags().Changed("if-revision") && revision < 1:
-				return cli.Refuse("--if-revision %d: give the revision that %s endpoints show prints", revision, p.name)
+				return cli.Refuse("--if-revision %d: give the revision that %s endpoints show prints", revision, p.Name)
 			}
 			text, err := document(fields)
 			if err != nil {
@@ -133,7 +133,7 @@ not sent to another unseen. The tenant cannot be changed.`,
 			if err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 				return p.edit(ctx, s, args[0], revision, change)
 			})
 		},
@@ -162,9 +162,9 @@ func (p *program) edit(ctx context.Context, s *session, id string, revision int6
 
 // printChanged says what became of an endpoint.
 func (p *program) printChanged(e api.Endpoint, done string) error {
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, e)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, e)
 	}
-	_, err := fmt.Fprintf(p.io.Out, "%s %s (revision %d)\n", done, e.ID, e.Revision)
+	_, err := fmt.Fprintf(p.IO.Out, "%s %s (revision %d)\n", done, e.ID, e.Revision)
 	return err
 }

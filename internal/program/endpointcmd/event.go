@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
 	"github.com/caisson-go/caisson/webhook"
 )
@@ -22,13 +22,13 @@ func (p *program) showEventCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a published event, and what became of it at each endpoint",
-		Long: p.example(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each the state of its delivery, how often
+		Long: p.Text(`Shows a published event without its payload, the endpoints that want it or were called for it, and of each the state of its delivery, how often
 it was called, and what it answered last. A delivery is delivered, held, dead, purged, in line, waiting, or was not made. Why one waits says PROGRAM explain ENDPOINT:EVENT.
 
 Events are kept for webhook.event_retention, and calls for webhook.attempt_log.`),
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.showEvent(ctx, s, tenant, args[0]) })
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error { return p.showEvent(ctx, s, tenant, args[0]) })
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", webhook.DefaultTenant, "`tenant` that the event was published for")
@@ -39,8 +39,8 @@ Events are kept for webhook.event_retention, and calls for webhook.attempt_log.`
 type shownEvent struct {
 	webhook.Event
 	// Size of the payload in bytes.
-	Size       int             `json:"size"`
-	Deliveries []webhooks.Fate `json:"deliveries"`
+	Size       int                 `json:"size"`
+	Deliveries []webhooks.Delivery `json:"deliveries"`
 }
 
 func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) error {
@@ -51,26 +51,26 @@ func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) 
 	if err != nil {
 		return err
 	}
-	fates, err := s.hooks.Fates(ctx, s.open, e)
+	fates, err := s.hooks.Deliveries(ctx, s.open, e)
 	if err != nil {
 		return err
 	}
-	if err := s.hooks.Judge(ctx, s.open, e, fates); err != nil {
+	if err := s.hooks.SetStates(ctx, s.open, e, fates); err != nil {
 		return err
 	}
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, shownEvent{e, len(e.Body), fates})
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, shownEvent{e, len(e.Body), fates})
 	}
-	if _, err := fmt.Fprintf(p.io.Out, "event %s of tenant %s: %s, %s of %s, published at %s\n",
+	if _, err := fmt.Fprintf(p.IO.Out, "event %s of tenant %s: %s, %s of %s, published at %s\n",
 		e.ID, e.Tenant, e.Type, cli.Count(len(e.Body), "byte"), cli.OneLine(e.ContentType), cli.Time(e.At)); err != nil {
 		return fmt.Errorf("print event: %w", err)
 	}
 	return p.printFates(s, fates)
 }
 
-func (p *program) printFates(s *session, fates []webhooks.Fate) error {
+func (p *program) printFates(s *session, fates []webhooks.Delivery) error {
 	if len(fates) == 0 {
-		_, err := fmt.Fprintln(p.io.Out, "no endpoint wants it")
+		_, err := fmt.Fprintln(p.IO.Out, "no endpoint wants it")
 		return err
 	}
 	rows := make([][]string, len(fates))
@@ -85,23 +85,23 @@ func (p *program) printFates(s *session, fates []webhooks.Fate) error {
 		rows[i] = []string{f.Endpoint, fateText(f), strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
 	}
 	if s.cfg.Webhook.AttemptLog == 0 {
-		fmt.Fprintln(p.io.Err, "calls are not logged (webhook.attempt_log): what follows STATE is not known")
+		fmt.Fprintln(p.IO.Err, "calls are not logged (webhook.attempt_log): what follows STATE is not known")
 	}
-	return cli.Table(p.io.Out, []string{"ENDPOINT", "STATE", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
+	return cli.Table(p.IO.Out, []string{"ENDPOINT", "STATE", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
 }
 
 // fateText is the state of a delivery, and beside it what its endpoint has to do with that.
-func fateText(f webhooks.Fate) string {
+func fateText(f webhooks.Delivery) string {
 	text := strings.ReplaceAll(string(f.State), "_", " ")
 	var notes []string
 	switch f.State {
-	case webhooks.OutcomeDelivered:
+	case webhooks.DeliveryStateDelivered:
 		return text
-	case webhooks.OutcomeInLine:
-		text = "in line, " + cli.Ordinal(f.Line.Place)
-	case webhooks.OutcomeUnknown:
+	case webhooks.DeliveryStateQueued:
+		text = "in line, " + cli.Ordinal(f.Position.Place)
+	case webhooks.DeliveryStateUnknown:
 		text = "waiting or dead"
-	case webhooks.OutcomeWaiting:
+	case webhooks.DeliveryStateWaiting:
 		if notes = []string{"not tried yet"}; f.Attempts > 0 {
 			notes = []string{"tried"}
 		}

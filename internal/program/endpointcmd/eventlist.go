@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/journal"
@@ -20,10 +20,10 @@ func (p *program) listEventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List published events, oldest first",
-		Long: p.example(`Lists the published events of a tenant without their payloads, oldest first. What became of one says PROGRAM events show ID.
+		Long: p.Text(`Lists the published events of a tenant without their payloads, oldest first. What became of one says PROGRAM events show ID.
 
 Events are kept for webhook.event_retention.`),
-		Example: p.example(`  PROGRAM events list --since 1h --type 'invoice.*'`),
+		Example: p.Text(`  PROGRAM events list --since 1h --type 'invoice.*'`),
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
@@ -40,7 +40,7 @@ Events are kept for webhook.event_retention.`),
 			if err := g.check(); err != nil {
 				return err
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 				return p.listEvents(ctx, s, f, g)
 			})
 		},
@@ -58,14 +58,14 @@ func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFil
 	if err != nil {
 		return err
 	}
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, api.ShowEvents(found, next))
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, api.ShowEvents(found, next))
 	}
 	rows := make([][]string, len(found))
 	for i, e := range found {
 		rows[i] = []string{cli.Time(e.At), e.ID, e.Type, cli.OrDash(e.ContentType)}
 	}
-	if err := cli.Table(p.io.Out, []string{"AT", "EVENT", "TYPE", "CONTENT TYPE"}, rows); err != nil {
+	if err := cli.Table(p.IO.Out, []string{"AT", "EVENT", "TYPE", "CONTENT TYPE"}, rows); err != nil {
 		return err
 	}
 	p.more(next)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -68,7 +68,7 @@ func TestShowEvent(t *testing.T) {
 		ID, Tenant, Type string
 		Size             int
 		At               time.Time
-		Deliveries       []webhooks.Fate
+		Deliveries       []webhooks.Delivery
 	}
 	r.run("events", "show", "evt_1", "--json").into(&got)
 	if got.ID != "evt_1" || got.Tenant != "default" || got.Type != "invoice.paid" || got.Size != 7 || got.At.IsZero() || len(got.Deliveries) != 4 {
@@ -78,7 +78,7 @@ func TestShowEvent(t *testing.T) {
 	if a.Endpoint != "a" || a.Job != "a:evt_1" || a.Attempts != 2 || a.Last.Status != 204 || !a.Delivered.Equal(now) || a.AddedLater {
 		t.Errorf("a: %+v", a)
 	}
-	if a.State != webhooks.OutcomeDelivered || b.State != webhooks.OutcomeWaiting || d.State != webhooks.OutcomeNotMade || gone.State != webhooks.OutcomeWaiting {
+	if a.State != webhooks.DeliveryStateDelivered || b.State != webhooks.DeliveryStateWaiting || d.State != webhooks.DeliveryStateNotMade || gone.State != webhooks.DeliveryStateWaiting {
 		t.Errorf("states: %s, %s, %s, %s", a.State, b.State, d.State, gone.State)
 	}
 	if b.Endpoint != "b" || b.EndpointState != "paused" || b.Attempts != 0 || !b.Delivered.IsZero() || b.AddedLater {
@@ -117,7 +117,7 @@ func TestShowEventStates(t *testing.T) {
 	r.run("endpoints", "add", "line", url, "--ordered").ok()
 	r.run("events", "publish", "invoice.paid", `{}`, "--id", "evt_1").ok()
 	r.run("events", "publish", "invoice.paid", `{}`, "--id", "evt_2").ok()
-	r.stack(func(s *stack.Stack) {
+	r.stack(func(s *backends.Set) {
 		ctx := t.Context()
 		replayed := letter("replayed", "evt_2", dlq.StateDead)
 		for _, err := range s.Letters.Put(ctx, []dlq.Entry{letter("dead", "evt_2", dlq.StateDead), letter("held", "evt_2", dlq.StateHeld), letter("purged", "evt_2", dlq.StateDead), replayed}) {
@@ -150,10 +150,10 @@ func TestShowEventStates(t *testing.T) {
 			t.Errorf("lacks %q\n%s", want, text)
 		}
 	}
-	var got struct{ Deliveries []webhooks.Fate }
+	var got struct{ Deliveries []webhooks.Delivery }
 	r.run("events", "show", "evt_2", "--json").into(&got)
-	i := slices.IndexFunc(got.Deliveries, func(f webhooks.Fate) bool { return f.Endpoint == "line" })
-	if l := got.Deliveries[i].Line; got.Deliveries[i].State != webhooks.OutcomeInLine || l == nil || l.Place != 2 || l.Head != "evt_1" || l.Since.IsZero() {
+	i := slices.IndexFunc(got.Deliveries, func(f webhooks.Delivery) bool { return f.Endpoint == "line" })
+	if l := got.Deliveries[i].Position; got.Deliveries[i].State != webhooks.DeliveryStateQueued || l == nil || l.Place != 2 || l.Head != "evt_1" || l.Since.IsZero() {
 		t.Errorf("in line: %+v", got.Deliveries[i])
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 )
@@ -47,7 +47,7 @@ It prints one line per endpoint as it is done.`,
 				return err
 			}
 			file.update, file.secretsTo = update, secretsTo
-			return p.with(cmd, needs{mode: stack.Create}, func(ctx context.Context, s *session) error { return p.importAll(ctx, s, file) })
+			return p.with(cmd, needs{mode: backends.Create}, func(ctx context.Context, s *session) error { return p.importAll(ctx, s, file) })
 		},
 	}
 	cmd.Flags().BoolVar(&update, "update", false, "change endpoints that exist")
@@ -67,7 +67,7 @@ type importFile struct {
 const maxImport = 256 << 20
 
 func (p *program) readImport(name string) (*importFile, error) {
-	in := p.io.In
+	in := p.IO.In
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
@@ -218,7 +218,7 @@ func (p *program) plan(ctx context.Context, s *session, file *importFile) (impor
 		}
 		file.faults.add(one.line, err)
 	}
-	if plan.making > 0 && !p.settings.JSON && file.secretsTo == "" {
+	if plan.making > 0 && !p.Settings.JSON && file.secretsTo == "" {
 		file.faults.add(0, fmt.Errorf("%s without a secret, and nobody would see those that are made: add --secrets-to FILE or --json, or give each a secret",
 			cli.Count(plan.making, "new endpoint")))
 	}
@@ -254,8 +254,8 @@ func (p *program) importOne(ctx context.Context, s *session, one imported, exist
 				return err
 			}
 		}
-		if p.settings.JSON {
-			return cli.JSON(p.io.Out, api.ShowNew(made))
+		if p.Settings.JSON {
+			return cli.JSON(p.IO.Out, api.ShowNew(made))
 		}
 		return p.printChanged(api.Show(made), "added")
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -32,7 +32,7 @@ func (p *program) listCommand() *cobra.Command {
 			default:
 				return cli.Refuse("--state %q: use active, paused or disabled", state)
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.list(ctx, s, f) })
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error { return p.list(ctx, s, f) })
 		},
 	}
 	cmd.Flags().StringVar(&tenant, "tenant", "", "only those of this `tenant`")
@@ -59,8 +59,8 @@ func (p *program) list(ctx context.Context, s *session, f endpoints.Filter) erro
 			return err
 		}
 		for _, e := range shown {
-			if p.settings.JSON {
-				if err := cli.JSON(p.io.Out, e); err != nil {
+			if p.Settings.JSON {
+				if err := cli.JSON(p.IO.Out, e); err != nil {
 					return err
 				}
 				continue
@@ -74,8 +74,8 @@ func (p *program) list(ctx context.Context, s *session, f endpoints.Filter) erro
 		}
 	}
 	var err error
-	if !p.settings.JSON {
-		err = cli.Table(p.io.Out, []string{"ID", "TENANT", "STATE", "AT", "EVENTS", "FAILURES", "CHANGED"}, rows)
+	if !p.Settings.JSON {
+		err = cli.Table(p.IO.Out, []string{"ID", "TENANT", "STATE", "AT", "EVENTS", "FAILURES", "CHANGED"}, rows)
 	}
 	return errors.Join(append(unread, err)...)
 }
@@ -104,7 +104,7 @@ tell of it, and how many deliveries are held, dead letters, or in the line of an
 Workers report successes once a minute: last success may be so old.`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error { return p.show(ctx, s, args[0]) })
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error { return p.show(ctx, s, args[0]) })
 		},
 	}
 }
@@ -121,20 +121,20 @@ func (p *program) show(ctx context.Context, s *session, id string) error {
 		return err
 	}
 	fares, err := api.StatusSources{
-		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, Board: s.open.Board,
+		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, Board: s.open.Statuses,
 	}.Status(ctx, e)
 	if err != nil {
 		return err
 	}
 	out := shown{api.Show(e), fares}
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, out)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, out)
 	}
 	for _, line := range lines(out) {
 		if line[1] == "" {
 			continue
 		}
-		if _, err := fmt.Fprintf(p.io.Out, "%-14s %s\n", line[0], cli.OneLine(line[1])); err != nil {
+		if _, err := fmt.Fprintf(p.IO.Out, "%-14s %s\n", line[0], cli.OneLine(line[1])); err != nil {
 			return fmt.Errorf("print endpoint: %w", err)
 		}
 	}

@@ -29,6 +29,6 @@ func (g *paging) check() error {
 // more says how to get the next page, if there is one.
 func (p *program) more(next string) {
 	if next != "" {
-		fmt.Fprintf(p.io.Err, "there are more: add --after %s\n", next)
+		fmt.Fprintf(p.IO.Err, "there are more: add --after %s\n", next)
 	}
 }

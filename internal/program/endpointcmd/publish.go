@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 )
 
@@ -21,7 +21,7 @@ func (p *program) publishCommand() *cobra.Command {
 
 PAYLOAD is delivered byte for byte: the argument, a file (@FILE), or standard input (-); '' is an empty one. Repeat the command with the printed --id after an error: nobody
 gets the event twice.`,
-		Example: p.example(`  PROGRAM events publish invoice.paid '{"invoice":7}' --id evt_7`),
+		Example: p.Text(`  PROGRAM events publish invoice.paid '{"invoice":7}' --id evt_7`),
 		Args:    cli.Args(cobra.RangeArgs(1, 2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 2 {
@@ -32,7 +32,7 @@ gets the event twice.`,
 				return err
 			}
 			e.Type = args[0]
-			return p.with(cmd, needs{mode: stack.Create, broker: true}, func(ctx context.Context, s *session) error { return p.publish(ctx, s, e) })
+			return p.with(cmd, needs{mode: backends.Create, broker: true}, func(ctx context.Context, s *session) error { return p.publish(ctx, s, e) })
 		},
 	}
 	flags := cmd.Flags()
@@ -58,10 +58,10 @@ func (p *program) publish(ctx context.Context, s *session, e webhook.Event) erro
 	if err != nil {
 		return err
 	}
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, published)
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, published)
 	}
-	fmt.Fprintf(p.io.Err, "for %s\n", cli.Count(published.Endpoints, "endpoint"))
-	_, err = fmt.Fprintln(p.io.Out, published.ID)
+	fmt.Fprintf(p.IO.Err, "for %s\n", cli.Count(published.Endpoints, "endpoint"))
+	_, err = fmt.Fprintln(p.IO.Out, published.ID)
 	return err
 }

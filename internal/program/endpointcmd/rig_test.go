@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/goleak"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/program/endpointcmd"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
@@ -59,9 +59,9 @@ func (r *rig) runWith(stdin string, args ...string) result {
 	r.t.Helper()
 	var out, errs strings.Builder
 	streams := cli.IO{In: strings.NewReader(stdin), Out: &out, Err: &errs, Env: r.env}
-	var settings cli.Settings
-	root := cli.Group(&cobra.Command{Use: "worker"}, endpointcmd.Commands("worker", &settings, streams)...)
-	settings.Register(root)
+	p := &cli.Program{Name: "worker", IO: streams}
+	root := cli.Group(&cobra.Command{Use: "worker"}, endpointcmd.Commands(p)...)
+	p.Settings.Register(root)
 	code := cli.Run(r.t.Context(), root, args, streams)
 	return result{r.t, code, out.String(), errs.String()}
 }
@@ -101,13 +101,13 @@ func (r *rig) write(name, text string) string {
 }
 
 // stack opens the file that the program works on, and closes it when do is done.
-func (r *rig) stack(do func(s *stack.Stack)) {
+func (r *rig) stack(do func(s *backends.Set)) {
 	r.t.Helper()
 	cfg, _, err := config.Load(config.Sources{Env: r.env})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	s, err := stack.OpenSoon(r.t.Context(), cfg, stack.Create)
+	s, err := backends.OpenSoon(r.t.Context(), cfg, backends.Create)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func (r *rig) stack(do func(s *stack.Stack)) {
 // log keeps calls, as workers do.
 func (r *rig) log(attempts ...journal.Attempt) {
 	r.t.Helper()
-	r.stack(func(s *stack.Stack) {
+	r.stack(func(s *backends.Set) {
 		if err := s.Journal.Log(r.t.Context(), attempts); err != nil {
 			r.t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
@@ -38,7 +38,7 @@ func (p *program) rotateCommand() *cobra.Command {
 					return cli.Refuse("--secret-file: %w", err)
 				}
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 				e, err := s.registry.RotateSecret(ctx, args[0], secret, d)
 				if err != nil {
 					return err
@@ -74,10 +74,10 @@ To replace a key, one step after the other, each in all programs before the next
 webhook.old_secret_key_files); make it webhook.secret_key and the old one an old key; run reseal; leave the old one out.`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			if p.settings.JSON {
-				return cli.JSON(p.io.Out, map[string]string{"key": endpoints.NewKey()})
+			if p.Settings.JSON {
+				return cli.JSON(p.IO.Out, map[string]string{"key": endpoints.NewKey()})
 			}
-			_, err := fmt.Fprintln(p.io.Out, endpoints.NewKey())
+			_, err := fmt.Fprintln(p.IO.Out, endpoints.NewKey())
 			return err
 		},
 	}
@@ -89,7 +89,7 @@ func (p *program) resealCommand() *cobra.Command {
 		Short: "Seal endpoints that an old key sealed with the current one",
 		Args:  cli.Args(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 				n, err := s.registry.Reseal(ctx)
 				if err != nil && n > 0 {
 					err = cli.Fail(cli.Partial, fmt.Errorf("sealed %s anew, and then: %w", cli.Count(n, "endpoint"), err))
@@ -97,10 +97,10 @@ func (p *program) resealCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if p.settings.JSON {
-					return cli.JSON(p.io.Out, map[string]int{"resealed": n})
+				if p.Settings.JSON {
+					return cli.JSON(p.IO.Out, map[string]int{"resealed": n})
 				}
-				_, err = fmt.Fprintf(p.io.Out, "sealed %s anew; all are sealed with the current key\n", cli.Count(n, "endpoint"))
+				_, err = fmt.Fprintf(p.IO.Out, "sealed %s anew; all are sealed with the current key\n", cli.Count(n, "endpoint"))
 				return err
 			})
 		},

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -19,7 +19,7 @@ import (
 func (p *program) stateCommand(cmd *cobra.Command, done string, to func(ctx context.Context, s *session, id string) (endpoints.Entry, error)) *cobra.Command {
 	cmd.Args = cli.Args(cobra.MinimumNArgs(1))
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
-		return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
+		return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
 			return p.each(ids, func(id string) error {
 				e, err := to(ctx, s, id)
 				if err != nil {
@@ -84,10 +84,10 @@ func (p *program) deleteCommand() *cobra.Command {
 		Args:  cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			if cmd.Flags().Changed("if-revision") && (revision < 1 || len(ids) > 1) {
-				return cli.Refuse("--if-revision: give the revision that %s endpoints show prints, and one endpoint", p.name)
+				return cli.Refuse("--if-revision: give the revision that %s endpoints show prints, and one endpoint", p.Name)
 			}
-			return p.with(cmd, needs{mode: stack.Existing}, func(ctx context.Context, s *session) error {
-				if err := cli.Confirm(ctx, p.io, yes, deleteQuestion(ids), p.name+" endpoints show"); err != nil {
+			return p.with(cmd, needs{mode: backends.Existing}, func(ctx context.Context, s *session) error {
+				if err := cli.Confirm(ctx, p.IO, yes, deleteQuestion(ids), p.Name+" endpoints show"); err != nil {
 					return err
 				}
 				return p.each(ids, func(id string) error {
@@ -113,9 +113,9 @@ func deleteQuestion(ids []string) string {
 }
 
 func (p *program) printDeleted(id string) error {
-	if p.settings.JSON {
-		return cli.JSON(p.io.Out, map[string]string{"deleted": id})
+	if p.Settings.JSON {
+		return cli.JSON(p.IO.Out, map[string]string{"deleted": id})
 	}
-	_, err := fmt.Fprintln(p.io.Out, "deleted "+id)
+	_, err := fmt.Fprintln(p.IO.Out, "deleted "+id)
 	return err
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/fleet"
-	"github.com/caisson-go/caisson/internal/program/stack"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
@@ -32,12 +32,12 @@ func TestShowStatus(t *testing.T) {
 		r.run("endpoints", "add", id, url).ok()
 	}
 	now := time.Now().UTC().Truncate(time.Second)
-	r.stack(func(s *stack.Stack) {
+	r.stack(func(s *backends.Set) {
 		ctx := t.Context()
 		if _, err := s.Endpoints.Report(ctx, []endpoints.Delta{{Endpoint: "sick", Failures: 7, FirstFailure: now.Add(-time.Hour)}, {Endpoint: "well", Success: now}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Board.Publish(ctx, fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{{
+		if err := s.Statuses.Publish(ctx, fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{{
 			Name: "sick", State: "open", Reason: "breaker_open", Since: now.Add(-time.Minute), Next: now.Add(time.Minute),
 		}}}); err != nil {
 			t.Fatal(err)
@@ -104,8 +104,8 @@ func TestShowWhatHoldsBack(t *testing.T) {
 		r.run("events", "publish", "invoice.paid", "{}", "--id", id).ok()
 	}
 	next := time.Now().Add(time.Minute)
-	r.stack(func(s *stack.Stack) {
-		if err := s.Board.Publish(t.Context(), fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{
+	r.stack(func(s *backends.Set) {
+		if err := s.Statuses.Publish(t.Context(), fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{
 			{Name: "quiet", State: "closed", Reason: "gated", Next: next}, {Name: "paused", State: "closed", Override: "forced_open", Reason: "forced_open", Next: next},
 		}}); err != nil {
 			t.Fatal(err)

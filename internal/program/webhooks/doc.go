@@ -8,6 +8,6 @@
 //   - A change of the registry reaches the worker's breakers and limits, and endpoints that are paused are paused before the worker takes its
 //     first job, unless the registry cannot be read.
 //
-// [Read] reads the configuration; [Settings.Register] is for workers before their stack is open, [Deliveries.Open] for after that.
+// [Read] reads the configuration; [Settings.Register] is for workers before their set is open, [Kind.Open] for after that.
 // [Settings.OpenPublisher] is for programs that only publish.
 package webhooks

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caisson-go/caisson/internal/program/stack"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/worker"
@@ -32,7 +32,7 @@ const crowd = 90
 
 // publish publishes one event after the other until ctx ends. It begins with the one that the publisher before it had begun and was not told of
 // to be published.
-func (o orders) publish(ctx context.Context, settings *Settings, open *stack.Stack) error {
+func (o orders) publish(ctx context.Context, settings *Settings, open *backends.Set) error {
 	book, begun, confirmed, err := openPublished(o.Dir)
 	if err != nil {
 		return err

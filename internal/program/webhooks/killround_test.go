@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -63,7 +63,7 @@ const (
 type killRound struct {
 	plan     killPlan
 	dir      string
-	stack    *stack.Stack
+	stack    *backends.Set
 	queue    string
 	receiver *killReceiver
 	crew     []*faultlab.Child // the workers, then the publisher
@@ -91,7 +91,7 @@ func newKillRound(t *testing.T, plan killPlan) *killRound {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.stack, err = stack.Open(t.Context(), cfg, stack.Create, slog.New(slog.DiscardHandler)); err != nil {
+	if r.stack, err = backends.Open(t.Context(), cfg, backends.Create, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/program/stack"
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/webhook"
@@ -64,7 +64,7 @@ func (o orders) obey() error {
 	if err != nil {
 		return err
 	}
-	open, err := stack.Open(ctx, cfg, stack.Create, o.logger())
+	open, err := backends.Open(ctx, cfg, backends.Create, o.logger())
 	if err != nil && ctx.Err() != nil {
 		return nil // stopped before it began
 	}
@@ -92,7 +92,7 @@ const (
 )
 
 // work is a worker with what runs beside it, as package worker/app puts them together.
-func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings, open *stack.Stack) error {
+func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings, open *backends.Set) error {
 	registry := worker.NewRegistry()
 	deliveries, err := settings.Register(registry)
 	if err != nil {
@@ -101,8 +101,8 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 	defer deliveries.Close()
 	breaker := pools.WebhookBreaker()
 	breaker.MinimumCalls = 1_000_000 // the receiver is not to be spared
-	running, err := deliveries.Open(Place{
-		Stack: open, Kinds: registry.Kinds(), Queue: cfg.Queues[0].Name, Breaker: breaker, Metrics: NewMetrics(), Logger: o.logger(),
+	running, err := deliveries.Open(ServiceConfig{
+		Backends: open, Kinds: registry.Kinds(), Queue: cfg.Queues[0].Name, Breaker: breaker, Metrics: NewMetrics(), Logger: o.logger(),
 	})
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 	return group.Wait()
 }
 
-func (o orders) ordering(cfg *config.Config, open *stack.Stack) (*webhook.Ordering, error) {
+func (o orders) ordering(cfg *config.Config, open *backends.Set) (*webhook.Ordering, error) {
 	client, err := worker.NewClient(worker.ClientConfig{Broker: open.Broker, DefaultQueue: cfg.Queues[0].Name})
 	if err != nil {
 		return nil, err

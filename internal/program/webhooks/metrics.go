@@ -15,7 +15,7 @@ type Metrics struct {
 
 	mu      sync.Mutex
 	state   map[string]webhook.State // by id
-	running *Running
+	service *Service
 }
 
 var (
@@ -50,10 +50,10 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-func (m *Metrics) attach(r *Running) {
+func (m *Metrics) attach(r *Service) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.running = r
+	m.service = r
 }
 
 // changed follows the registry.
@@ -103,7 +103,7 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.deliveries.Collect(ch)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.running == nil || !m.running.loaded() {
+	if m.service == nil || !m.service.loaded() {
 		return
 	}
 	counts := map[webhook.State]int{webhook.StateActive: 0, webhook.StatePaused: 0, webhook.StateDisabled: 0}
@@ -113,12 +113,12 @@ func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	for state, n := range counts {
 		ch <- prometheus.MustNewConstMetric(metricEndpoints, prometheus.GaugeValue, float64(n), string(state))
 	}
-	ch <- prometheus.MustNewConstMetric(metricEndpoints, prometheus.GaugeValue, float64(m.running.mirror.Unreadable()), "unreadable")
+	ch <- prometheus.MustNewConstMetric(metricEndpoints, prometheus.GaugeValue, float64(m.service.mirror.Unreadable()), "unreadable")
 	frozen := 0.0
-	if m.running.keeper.Frozen() {
+	if m.service.disabler.Frozen() {
 		frozen = 1
 	}
 	ch <- prometheus.MustNewConstMetric(metricFrozen, prometheus.GaugeValue, frozen)
-	ch <- prometheus.MustNewConstMetric(metricAttempts, prometheus.CounterValue, float64(m.running.recorder.Written()), "written")
-	ch <- prometheus.MustNewConstMetric(metricAttempts, prometheus.CounterValue, float64(m.running.recorder.Dropped()), "dropped")
+	ch <- prometheus.MustNewConstMetric(metricAttempts, prometheus.CounterValue, float64(m.service.recorder.Written()), "written")
+	ch <- prometheus.MustNewConstMetric(metricAttempts, prometheus.CounterValue, float64(m.service.recorder.Dropped()), "dropped")
 }

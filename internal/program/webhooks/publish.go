@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/caisson-go/caisson/internal/program/stack"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/worker"
@@ -19,8 +19,8 @@ type Publisher struct {
 	ended chan error
 }
 
-// OpenPublisher returns a publisher that has loaded the registry. ctx bounds the opening only. Close it before the stack.
-func (s *Settings) OpenPublisher(ctx context.Context, open *stack.Stack, logger *slog.Logger) (*Publisher, error) {
+// OpenPublisher returns a publisher that has loaded the registry. ctx bounds the opening only. Close it before the set.
+func (s *Settings) OpenPublisher(ctx context.Context, open *backends.Set, logger *slog.Logger) (*Publisher, error) {
 	registry, err := s.Registry(open.Endpoints)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (p *Publisher) Close() error {
 }
 
 // PublishOnce publishes one event from a program that does not follow the registry.
-func (s *Settings) PublishOnce(ctx context.Context, open *stack.Stack, e webhook.Event) (published webhook.Published, err error) {
+func (s *Settings) PublishOnce(ctx context.Context, open *backends.Set, e webhook.Event) (published webhook.Published, err error) {
 	publisher, err := s.OpenPublisher(ctx, open, nil)
 	if err != nil {
 		return webhook.Published{}, err
@@ -69,14 +69,14 @@ func (s *Settings) PublishOnce(ctx context.Context, open *stack.Stack, e webhook
 }
 
 // ordering returns what keeps order. Where deliveries are made it is to run.
-func (s *Settings) ordering(open *stack.Stack, client *worker.Client, logger *slog.Logger) (*webhook.Ordering, error) {
+func (s *Settings) ordering(open *backends.Set, client *worker.Client, logger *slog.Logger) (*webhook.Ordering, error) {
 	return webhook.NewOrdering(webhook.OrderingConfig{
 		Lines: open.Lines, Events: open.Journal, Client: client, MaxAge: s.cfg.Kinds[webhook.KindDeliver].MaxAge, Logger: logger,
 	})
 }
 
 // Client returns a client for deliveries, and makes their queue if it is missing.
-func Client(ctx context.Context, open *stack.Stack, queue string) (*worker.Client, error) {
+func Client(ctx context.Context, open *backends.Set, queue string) (*worker.Client, error) {
 	if err := open.Broker.CreateQueue(ctx, queue); err != nil {
 		return nil, err
 	}

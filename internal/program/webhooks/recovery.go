@@ -2,13 +2,13 @@ package webhooks
 
 import (
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/internal/program/stack"
+	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
 )
 
-// Recovery returns what sends events again, in the name of actor, with the dead letters and claims that the stack has.
-func (s *Settings) Recovery(open *stack.Stack, client *worker.Client, actor string) (*journal.Recovery, error) {
+// Recovery returns what sends events again, in the name of actor, with the dead letters and claims that the set has.
+func (s *Settings) Recovery(open *backends.Set, client *worker.Client, actor string) (*journal.Recovery, error) {
 	ordering, err := s.ordering(open, client, nil)
 	if err != nil {
 		return nil, err

@@ -33,10 +33,12 @@ const (
 	Settings
 	// Frame is what every command and every process needs.
 	Frame
+	// Backends are the broker and the stores that a configuration names.
+	Backends
+	// Deliveries is what a program needs for webhooks.
+	Deliveries
 	// Runtime is the assembled process.
 	Runtime
-	// Deliveries is the part of the assembled process that sends webhooks.
-	Deliveries
 	// Commands of the command line.
 	Commands
 	// App is the program around anybody's kinds.
@@ -59,7 +61,7 @@ var places = map[string]Floor{
 	"webhook/...": Registry, "webhook/api": API,
 	"internal/program/config": Settings,
 	"internal/program/cli":    Frame, "internal/program/admin": Frame,
-	"internal/program/stack": Runtime, "internal/program/webhooks": Deliveries,
+	"internal/program/backends": Backends, "internal/program/webhooks": Deliveries, "internal/program/runtime": Runtime,
 	"internal/program/...": Commands,
 	"app":                  App,
 	"cmd/...":              Main, "examples/...": Main, "internal/program/reference": Main, "internal/program/reference/...": Main,

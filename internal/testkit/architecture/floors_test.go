@@ -49,7 +49,7 @@ func TestViolationsAreFound(t *testing.T) {
 		{"worker uses configuration", "worker", m + "internal/program/config", "upwards"},
 		{"jobtest uses its parent and a driver", "worker/jobtest", m + "queue/embedded", ""},
 		{"product uses test support", "queue/embedded", m + "queue/queuetest", "only tests"},
-		{"product uses the fault lab", "internal/program/stack", m + "internal/testkit/faultlab", "only tests"},
+		{"product uses the fault lab", "internal/program/backends", m + "internal/testkit/faultlab", "only tests"},
 		{"fault lab uses everything", "internal/testkit/faultlab", m + "queue/embedded", ""},
 		{"test support uses test support", "worker/jobtest", m + "queue/queuetest", ""},
 		{"product uses test servers", "cmd/worker", m + "internal/testkit/testserver", "only tests"},

@@ -1,0 +1,4 @@
+package backends
+
+// OpenWithin is OpenSoon with another patience.
+var OpenWithin = openWithin

@@ -1,0 +1,45 @@
+package backends
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// offlineBroker knows what a broker could do. Nothing else of it may be called.
+type offlineBroker struct {
+	queue.Broker
+	capabilities func(name string) queue.Capabilities
+}
+
+// Capabilities implements [queue.Broker].
+func (b offlineBroker) Capabilities(name string) queue.Capabilities { return b.capabilities(name) }
+
+// offlineSink stands for dead-letter queues. Nothing of it may be called.
+type offlineSink struct{ dlq.Sink }
+
+// offline is a networked broker's set with its stores in memory.
+func offline(ctx context.Context, cfg *config.Config, capabilities func(name string) queue.Capabilities) (*Set, error) {
+	file, err := sqlitefile.OpenMemory(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("store in memory: %w", err)
+	}
+	s := &Set{Broker: offlineBroker{capabilities: capabilities}, closers: []func() error{file.Close}}
+	if cfg.ClaimStore() == config.StorePostgres {
+		err = s.offlinePostgres(ctx, cfg)
+	} else {
+		err = s.keep(ctx, cfg, file)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.DeadLetters == nil {
+		s.DeadLetters = offlineSink{}
+	}
+	return s, nil
+}

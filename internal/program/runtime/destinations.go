@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/pools"
+)
+
+// destinationsOf translates breakers and limits. The configuration has completed every override from its default.
+func destinationsOf(cfg *config.Config) pools.DestinationsConfig {
+	d := pools.DestinationsConfig{
+		SlowLane:  slowLaneOf(cfg),
+		Default:   destinationOf(cfg.Destinations.Default),
+		Overrides: make(map[string]pools.DestinationConfig, len(cfg.Destinations.Overrides)+len(cfg.Webhook.Endpoints)),
+	}
+	for name, o := range cfg.Destinations.Overrides {
+		d.Overrides[name] = destinationOf(o)
+	}
+	return d
+}
+
+// addEndpoints adds the breakers and limits of the file's webhook endpoints.
+func addEndpoints(destinations map[string]pools.DestinationConfig, cfg config.Webhook) error {
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(cfg.Endpoints)) {
+		if _, taken := destinations[id]; taken {
+			errs = append(errs, fmt.Errorf("destinations.overrides.%s: is a webhook endpoint: set its limits in webhook.endpoints.%s and webhook.breaker", id, id))
+		}
+		c := cfg.Endpoints[id]
+		destinations[id] = pools.DestinationConfig{
+			Breaker:     breakerOf(cfg.Breaker),
+			Concurrency: c.Concurrency,
+			Lane:        pools.ToggleOn,
+			Rate:        pools.RateConfig{Rate: orNone(c.Rate), Burst: c.Burst},
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// slowLaneOf gives slow destinations their share of the slots.
+func slowLaneOf(cfg *config.Config) pools.SlowLaneConfig {
+	lane := cfg.Destinations.SlowLane
+	return pools.SlowLaneConfig{Slots: (cfg.Concurrency*lane.SharePercent + 99) / 100, Over: lane.Over}
+}
+
+func onOff(on bool) pools.Toggle {
+	if on {
+		return pools.ToggleOn
+	}
+	return pools.ToggleOff
+}
+
+// destinationOf translates one destination. A zero in the configuration means none, which is negative in pools, where zero is inherited.
+func destinationOf(d config.Destination) pools.DestinationConfig {
+	return pools.DestinationConfig{
+		Breaker:     breakerOf(d.Breaker),
+		Concurrency: orNone(d.Concurrency),
+		Adaptive:    pools.AdaptiveConfig{Min: orNone(d.AdaptiveMin)},
+		Timeout:     pools.AdaptiveTimeoutConfig{Floor: orNone(d.TimeoutFloor)},
+		Lane:        onOff(d.InSlowLane),
+		Shared:      onOff(d.Shared),
+		Rate:        pools.RateConfig{Rate: orNone(d.Rate), Burst: d.Burst},
+		Budget: pools.BudgetConfig{
+			Form:  pools.BudgetForm(d.Budget.Form),
+			Ratio: finagleRatio(d.Budget),
+			Floor: orNone(d.Budget.Floor),
+		},
+	}
+}
+
+// finagleRatio is the share of retries for the one form that the configuration's percent belongs to.
+func finagleRatio(b config.Budget) float64 {
+	if pools.BudgetForm(b.Form) != pools.BudgetFormFinagle {
+		return 0
+	}
+	return float64(b.Percent) / 100
+}
+
+func breakerOf(b config.Breaker) pools.BreakerConfig {
+	return pools.BreakerConfig{
+		FailurePercent: b.FailurePercent,
+		SlowPercent:    b.SlowPercent,
+		SlowAfter:      orNone(b.SlowAfter),
+		Window:         b.Window,
+		MinimumCalls:   b.MinCalls,
+		OpenFor:        b.Open,
+		OpenGrowth:     b.OpenGrowth,
+		OpenMax:        max(b.OpenMax, b.Open),
+		Probes:         b.Probes,
+		ProbesToClose:  b.ProbeSuccesses,
+		Ramp:           b.Ramp,
+	}
+}
+
+// orNone returns value, or -1 for zero.
+func orNone[T interface{ ~int | ~int64 | ~float64 }](value T) T {
+	if value == 0 {
+		return -1
+	}
+	return value
+}

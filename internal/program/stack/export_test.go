@@ -1,4 +1,0 @@
-package stack
-
-// OpenWithin is OpenSoon with another patience.
-var OpenWithin = openWithin
