@@ -42,7 +42,7 @@ func TestExplainEvent(t *testing.T) {
 			"job b:evt_2 waits for its turn in queue default behind ", "; its endpoint b is paused since 20",
 			"job a:evt_2 was delivered at 20",
 			"job c:evt_2 is in no queue and no store, after 1 call, the last at ", "(status 503): worker endpoints resend c evt_2 sends it.\n",
-			"job line:evt_2 waits second in the line of endpoint line, behind event evt_1, its head since 20",
+			"job line:evt_2 waits second in the ordered queue of endpoint line, behind event evt_1, its head since 20",
 			"job late:evt_2 was never made, since the endpoint was added after the event",
 		} {
 			if !strings.Contains(text, want) {
@@ -58,13 +58,13 @@ func TestExplainEvent(t *testing.T) {
 		}
 		ok(t, c.call("endpoints", "pause", "line", "--reason", "moving"))
 		ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_3"))
-		if e := c.becomes("line:evt_3", "in_line", "waits third in the line of endpoint line, behind event evt_1, its head since 20",
+		if e := c.becomes("line:evt_3", "in_line", "waits third in the ordered queue of endpoint line, behind event evt_1, its head since 20",
 			"; its endpoint line is paused (moving) since 20", "endpoints enable line"); e.Event.ID != "" {
 			t.Errorf("a delivery in line: %+v", e)
 		}
 		c.becomes("line:evt_1", "ready", "is paused (moving)")
 		c.remove("line:evt_1")
-		c.becomes("line:evt_1", "in_line", "is the head of the line of endpoint line since 20", "its job is in no queue: workers enqueue it again")
+		c.becomes("line:evt_1", "in_line", "is the head of the ordered queue of endpoint line since 20", "its job is in no queue: workers enqueue it again")
 		c.becomes("late:evt_2", "unseen", "was never made, since the endpoint was added after the event")
 		if r := c.call("explain", "other:evt_2"); r.code != 1 || !strings.Contains(r.err, "endpoint other neither wants it nor was called for it") {
 			t.Errorf("not meant for it: %+v", r)

@@ -64,7 +64,7 @@ func newCast(t *testing.T) *cast {
 	return &cast{t: t, db: filepath.Join(t.TempDir(), "q.db"), open: make(chan struct{})}
 }
 
-// onEachStore runs a test with everything in one file, and with claims, dead letters and the fleet's board in PostgreSQL.
+// onEachStore runs a test with everything in one file, and with claims, dead letters and the status store in PostgreSQL.
 func onEachStore(t *testing.T, test func(t *testing.T, c *cast)) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()

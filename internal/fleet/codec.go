@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Encode returns r as boards keep it. The encoding may gain fields: a reader ignores those that it does not know.
+// Encode returns r as status stores keep it. The encoding may gain fields: a reader ignores those that it does not know.
 func Encode(r Report) ([]byte, error) {
 	switch {
 	case r.ID == "" || len(r.ID) > MaxName:
@@ -23,7 +23,7 @@ func Encode(r Report) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads what [Encode] made. at is when the board took it and now when it is read, both by the board's clock: all times of the report are
+// Decode reads what [Encode] made. at is when the status store took it and now when it is read, both by the store's clock: all times of the report are
 // moved there.
 func Decode(data []byte, at, now time.Time) (Report, error) {
 	var r Report

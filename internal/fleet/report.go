@@ -46,7 +46,7 @@ type Report struct {
 	// MoreShared is how many of them were left out because there are more than [MaxShared].
 	MoreShared int `json:"more_shared,omitempty"`
 
-	// At is when the board took the report, and Now when it handed it out, both by its own clock. The board sets them.
+	// At is when the status store took the report, and Now when it handed it out, both by its own clock. The status store sets them.
 	At  time.Time `json:"at,omitzero"`
 	Now time.Time `json:"now,omitzero"`
 }
@@ -106,7 +106,7 @@ const (
 	MaxName         = 300 // bytes of every name
 )
 
-// bounded returns r as boards keep it. r itself is not changed.
+// bounded returns r as status stores keep it. r itself is not changed.
 func (r Report) bounded() Report {
 	for _, s := range []*string{&r.ID, &r.Owner, &r.Host, &r.Version, &r.Broker} {
 		*s = cut(*s, MaxName)
@@ -174,7 +174,7 @@ func cut(text string, limit int) string {
 	return text[:limit]
 }
 
-// Sorted sorts reports by Owner and ID, in place, for boards.
+// Sorted sorts reports by Owner and ID, in place, for status stores.
 func Sorted(reports []Report) []Report {
 	slices.SortFunc(reports, func(a, b Report) int {
 		return cmp.Or(strings.Compare(a.Owner, b.Owner), strings.Compare(a.ID, b.ID))

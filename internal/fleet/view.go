@@ -18,7 +18,7 @@ type View struct {
 	Next time.Time `json:"next,omitzero"`
 	// Waiting is about how many jobs have been put back for the destination and are not due yet.
 	Waiting int `json:"waiting"`
-	// Now is the board's clock.
+	// Now is the store's clock.
 	Now time.Time `json:"now,omitzero"`
 }
 

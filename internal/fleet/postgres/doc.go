@@ -1,4 +1,4 @@
-// Package postgres is the fleet's board in PostgreSQL.
+// Package postgres is the status store in PostgreSQL.
 //
 // Guarantees, beyond those of [fleet.StatusStore]:
 //

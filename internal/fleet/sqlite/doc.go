@@ -1,4 +1,4 @@
-// Package sqlite is the fleet's board in the embedded SQLite file: for the workers of one host.
+// Package sqlite is the status store in the embedded SQLite file: for the workers of one host.
 //
 // Guarantees, beyond those of [fleet.StatusStore]:
 //

@@ -1,4 +1,4 @@
 package backends
 
-// OpenWithin is OpenSoon with another patience.
+// OpenWithin is OpenSoon with another wait.
 var OpenWithin = openWithin

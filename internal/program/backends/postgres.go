@@ -183,7 +183,7 @@ func checkPostgres(cfg *config.Config) error {
 	return errors.Join(errs...)
 }
 
-// keepPostgres waits for the database, and puts claims, dead letters and the board there.
+// keepPostgres waits for the database, and puts claims, dead letters and the status store there.
 func (s *Set) keepPostgres(ctx context.Context, cfg *config.Config, logger *slog.Logger) error {
 	db, err := OpenPostgres(ctx, cfg)
 	if err != nil {

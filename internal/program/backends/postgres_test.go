@@ -48,7 +48,7 @@ func open(t *testing.T, cfg *config.Config) *backends.Set {
 	return s
 }
 
-// Claims, dead letters and the board are in the database, and another process finds them there, through a pooler as well.
+// Claims, dead letters and the status store are in the database, and another process finds them there, through a pooler as well.
 func TestPostgresHoldsTheStores(t *testing.T) {
 	t.Parallel()
 	_, schema := testserver.Schema(t)

@@ -28,7 +28,7 @@ type Set struct {
 	DeadLetters dlq.Sink
 	// Letters is nil where dead letters live in the broker.
 	Letters dlq.Store
-	// Postgres is the database of claims, dead letters, outbox and board; nil with another store.
+	// Postgres is the database of claims, dead letters, outbox and status store; nil with another store.
 	Postgres *Postgres
 	// Mirror is DeadLetters where they are also copied to the broker's own queues; else nil.
 	Mirror *brokerdlq.Mirror
@@ -121,23 +121,23 @@ func OpenStoreSoon(ctx context.Context, cfg *config.Config, mode Mode) (*Set, er
 	})
 }
 
-func openWithin(ctx context.Context, cfg *config.Config, mode Mode, patience time.Duration) (*Set, error) {
-	return soon(ctx, cfg, patience, func(ctx context.Context) (*Set, error) {
+func openWithin(ctx context.Context, cfg *config.Config, mode Mode, wait time.Duration) (*Set, error) {
+	return soon(ctx, cfg, wait, func(ctx context.Context) (*Set, error) {
 		return Open(ctx, cfg, mode, slog.New(slog.DiscardHandler))
 	})
 }
 
-// soon opens what open does, and gives up after patience.
-func soon(ctx context.Context, cfg *config.Config, patience time.Duration, open func(context.Context) (*Set, error)) (*Set, error) {
-	within, cancel := context.WithTimeout(ctx, patience)
+// soon opens what open does, and gives up after wait.
+func soon(ctx context.Context, cfg *config.Config, wait time.Duration, open func(context.Context) (*Set, error)) (*Set, error) {
+	within, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	s, err := open(within)
 	var away *awayError
 	if errors.As(err, &away) && ctx.Err() == nil {
-		return nil, fmt.Errorf("postgres at %s did not answer within %s: %w", away.at, patience, away.err)
+		return nil, fmt.Errorf("postgres at %s did not answer within %s: %w", away.at, wait, away.err)
 	}
 	if err != nil && within.Err() != nil && ctx.Err() == nil {
-		return nil, fmt.Errorf("%s at %s did not answer within %s: %w", cfg.Broker, Address(cfg), patience, err)
+		return nil, fmt.Errorf("%s at %s did not answer within %s: %w", cfg.Broker, Address(cfg), wait, err)
 	}
 	return s, err
 }

@@ -19,7 +19,7 @@ import (
 	journalsqlite "github.com/caisson-go/caisson/webhook/journal/sqlite"
 )
 
-// keep puts claims and dead letters into file, as far as cfg wants them there, and the fleet's board.
+// keep puts claims and dead letters into file, as far as cfg wants them there, and the status store.
 func (s *Set) keep(ctx context.Context, cfg *config.Config, file *sqlitefile.File) error {
 	if cfg.ClaimStore() != config.StoreNone {
 		claims, err := claimsqlite.New(ctx, file)
@@ -44,11 +44,11 @@ func (s *Set) keep(ctx context.Context, cfg *config.Config, file *sqlitefile.Fil
 		return err
 	}
 	s.Endpoints, s.Journal, s.Lines = registry, events, events
-	board, err := fleetsqlite.New(ctx, file)
+	statuses, err := fleetsqlite.New(ctx, file)
 	if err != nil {
 		return err
 	}
-	s.Statuses = board
+	s.Statuses = statuses
 	return nil
 }
 

@@ -20,7 +20,7 @@ func Breaker(v fleet.View) string {
 	return fmt.Sprintf("%s, about %s put back for it", refusal(v), Count(v.Waiting, "job"))
 }
 
-// refusal is what the worker says that is worst off.
+// refusal is what the worst of the workers reports.
 func refusal(v fleet.View) string {
 	at := fmt.Sprintf("at %d of %s", v.Refusing, Count(v.Workers, "worker"))
 	next := ""
@@ -31,9 +31,9 @@ func refusal(v fleet.View) string {
 	case d.Override == "forced_open": // whatever the breaker beside it, and nothing is tried
 		return "breaker forced open " + at
 	case d.Reason == "gated" && d.State == "closed" && next != "":
-		return "asked to be left alone until " + next + ", " + at
+		return "throttled (Retry-After) until " + next + ", " + at
 	case d.Reason == "gated" && d.State == "closed":
-		return "asked to be left alone " + at
+		return "throttled (Retry-After) " + at
 	}
 	text := fmt.Sprintf("breaker %s, refused %s", strings.ReplaceAll(v.Worst.State, "_", "-"), at)
 	if v.Worst.Override != "" {

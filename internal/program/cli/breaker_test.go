@@ -18,7 +18,7 @@ func TestBreaker(t *testing.T) {
 		want        string
 	}{
 		"open":        {fleet.Destination{State: "open", Reason: "breaker_open", Since: now, Next: next}, "breaker open, refused at 1 of 2 workers, not closed since 2026-01-02T03:04:05Z, next try at 2026-01-02T03:05:05Z, about 0 jobs put back for it"},
-		"gated":       {fleet.Destination{State: "closed", Reason: "gated", Next: next, Waiting: 2}, "asked to be left alone until 2026-01-02T03:05:05Z, at 1 of 2 workers, about 2 jobs put back for it"},
+		"gated":       {fleet.Destination{State: "closed", Reason: "gated", Next: next, Waiting: 2}, "throttled (Retry-After) until 2026-01-02T03:05:05Z, at 1 of 2 workers, about 2 jobs put back for it"},
 		"gated, open": {fleet.Destination{State: "open", Reason: "gated", Since: now, Next: next}, "breaker open, refused at 1 of 2 workers, not closed since 2026-01-02T03:04:05Z, next try at 2026-01-02T03:05:05Z, about 0 jobs put back for it"},
 		"forced open": {fleet.Destination{State: "closed", Override: "forced_open", Reason: "forced_open", Next: next}, "breaker forced open at 1 of 2 workers, about 0 jobs put back for it"},
 	} {

@@ -11,15 +11,15 @@ import (
 	"github.com/caisson-go/caisson/pools"
 )
 
-// fleetBreakers reads from the board which destinations workers refuse.
-type fleetBreakers struct{ board fleet.StatusStore }
+// fleetBreakers reads from the status store which destinations workers refuse.
+type fleetBreakers struct{ statuses fleet.StatusStore }
 
 // errSilent says what to do where no worker has reported.
 var errSilent = errors.New("no running worker reports its breakers")
 
 // Open implements [dlq.Breakers]. A destination is open as long as any worker's breaker for it is not closed.
 func (b fleetBreakers) Open(ctx context.Context) (func(destination string) bool, error) {
-	reports, err := b.board.Reports(ctx)
+	reports, err := b.statuses.Reports(ctx)
 	switch {
 	case len(reports) > 0: // what others could not be read of is no reason to hold everything
 	case err != nil:
@@ -51,9 +51,9 @@ func refuses(d fleet.Destination) bool {
 
 // breakers returns those that workers report.
 func (s *session) breakers() (dlq.Breakers, error) {
-	board := s.Statuses
-	if board == nil {
+	statuses := s.Statuses
+	if statuses == nil {
 		return nil, cli.Refuse("--wait-breaker needs a store that workers share, to which they report their breakers; there is none here")
 	}
-	return fleetBreakers{board}, nil
+	return fleetBreakers{statuses}, nil
 }

@@ -172,7 +172,7 @@ func TestReplayBeyondKeyRetention(t *testing.T) {
 }
 
 // show follows a job through its runs.
-func TestShowOtherRunsAndFate(t *testing.T) {
+func TestShowOtherRuns(t *testing.T) {
 	t.Parallel()
 	path, s := many(t, 1)
 	ok(t, call(t, "replay", "--all", "--yes", "--db", path))
@@ -187,13 +187,13 @@ func TestShowOtherRunsAndFate(t *testing.T) {
 		t.Errorf("after it died again:\n%s", out)
 	}
 	var shown struct {
-		Runs []life `json:"runs"`
-		Next next   `json:"next_run"`
+		Runs []otherRun `json:"runs"`
+		Next nextRun    `json:"next_run"`
 	}
 	if err := json.Unmarshal([]byte(ok(t, call(t, "show", "job0000.1", "--json", "--db", path))), &shown); err != nil {
 		t.Fatal(err)
 	}
-	if len(shown.Runs) != 1 || shown.Runs[0].ID != "job0000.0" || shown.Runs[0].State != dlq.StateReplayed || shown.Next != (next{Run: 2, Fate: "would_replay"}) {
+	if len(shown.Runs) != 1 || shown.Runs[0].ID != "job0000.0" || shown.Runs[0].State != dlq.StateReplayed || shown.Next != (nextRun{Run: 2, Status: "would_replay"}) {
 		t.Errorf("%+v", shown)
 	}
 	if got := strings.Join(listed(t, path, "--job", "job0000", "--state", "all"), " "); got != "job0000.1 job0000.0" {

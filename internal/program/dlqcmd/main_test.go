@@ -150,7 +150,7 @@ func three(t *testing.T) string {
 // eventually waits until done says so.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience())
+	deadline := time.Now().Add(waitLimit())
 	for !done() {
 		if time.Now().After(deadline) {
 			t.Fatalf("still not: %s", what)
@@ -200,8 +200,8 @@ func ids(n int, prefix string) []string {
 	return out
 }
 
-// patience is how long a test waits for what must come.
-func patience() time.Duration {
+// waitLimit is how long a test waits for what must come.
+func waitLimit() time.Duration {
 	if soak() {
 		return 10 * time.Minute
 	}

@@ -58,22 +58,22 @@ func (t *tool) show(cmd *cobra.Command, id string, payloadOnly bool) (err error)
 		_, err := t.IO.Out.Write(e.Message.Body)
 		return err
 	}
-	runs, err := s.livesOf(cmd.Context(), e)
+	all, err := s.runsOf(cmd.Context(), e)
 	if err != nil {
 		return err
 	}
 	if t.Settings.JSON {
 		return cli.JSON(t.IO.Out, struct {
 			record
-			*lives
-		}{recordOf(e), runs})
+			*runs
+		}{recordOf(e), all})
 	}
-	_, err = io.WriteString(t.IO.Out, t.call.describe(e, runs))
+	_, err = io.WriteString(t.IO.Out, t.call.describe(e, all))
 	return err
 }
 
 // describe returns an entry as people read it.
-func (c caller) describe(e dlq.Entry, runs *lives) string {
+func (c caller) describe(e dlq.Entry, runs *runs) string {
 	var b strings.Builder
 	line := func(name, value string) {
 		if value != "" {

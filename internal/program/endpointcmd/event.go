@@ -51,30 +51,30 @@ func (p *program) showEvent(ctx context.Context, s *session, tenant, id string) 
 	if err != nil {
 		return err
 	}
-	fates, err := s.hooks.Deliveries(ctx, s.open, e)
+	deliveries, err := s.hooks.Deliveries(ctx, s.open, e)
 	if err != nil {
 		return err
 	}
-	if err := s.hooks.SetStates(ctx, s.open, e, fates); err != nil {
+	if err := s.hooks.SetStates(ctx, s.open, e, deliveries); err != nil {
 		return err
 	}
 	if p.Settings.JSON {
-		return cli.JSON(p.IO.Out, shownEvent{e, len(e.Body), fates})
+		return cli.JSON(p.IO.Out, shownEvent{e, len(e.Body), deliveries})
 	}
 	if _, err := fmt.Fprintf(p.IO.Out, "event %s of tenant %s: %s, %s of %s, published at %s\n",
 		e.ID, e.Tenant, e.Type, cli.Count(len(e.Body), "byte"), cli.OneLine(e.ContentType), cli.Time(e.At)); err != nil {
 		return fmt.Errorf("print event: %w", err)
 	}
-	return p.printFates(s, fates)
+	return p.printDeliveries(s, deliveries)
 }
 
-func (p *program) printFates(s *session, fates []webhooks.Delivery) error {
-	if len(fates) == 0 {
+func (p *program) printDeliveries(s *session, deliveries []webhooks.Delivery) error {
+	if len(deliveries) == 0 {
 		_, err := fmt.Fprintln(p.IO.Out, "no endpoint wants it")
 		return err
 	}
-	rows := make([][]string, len(fates))
-	for i, f := range fates {
+	rows := make([][]string, len(deliveries))
+	for i, f := range deliveries {
 		status, at, said := "-", time.Time{}, ""
 		if f.Last != nil {
 			at, said = f.Last.At, cmp.Or(f.Last.Error, f.Last.Excerpt)
@@ -82,7 +82,7 @@ func (p *program) printFates(s *session, fates []webhooks.Delivery) error {
 				status = strconv.Itoa(f.Last.Status)
 			}
 		}
-		rows[i] = []string{f.Endpoint, fateText(f), strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
+		rows[i] = []string{f.Endpoint, deliveryText(f), strconv.Itoa(f.Attempts), status, cli.Time(at), cli.OrDash(cli.Cut(said, 80))}
 	}
 	if s.cfg.Webhook.AttemptLog == 0 {
 		fmt.Fprintln(p.IO.Err, "calls are not logged (webhook.attempt_log): what follows STATE is not known")
@@ -90,8 +90,8 @@ func (p *program) printFates(s *session, fates []webhooks.Delivery) error {
 	return cli.Table(p.IO.Out, []string{"ENDPOINT", "STATE", "ATTEMPTS", "STATUS", "AT", "ANSWER"}, rows)
 }
 
-// fateText is the state of a delivery, and beside it what its endpoint has to do with that.
-func fateText(f webhooks.Delivery) string {
+// deliveryText is the state of a delivery, and beside it what its endpoint has to do with that.
+func deliveryText(f webhooks.Delivery) string {
 	text := strings.ReplaceAll(string(f.State), "_", " ")
 	var notes []string
 	switch f.State {

@@ -24,7 +24,7 @@ func letter(endpoint, event string, state dlq.State) dlq.Entry {
 	}
 }
 
-// What workers, board, log and dead-letter store know of an endpoint is in one place.
+// What workers, status store, log and dead-letter store know of an endpoint is in one place.
 func TestShowStatus(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -112,7 +112,7 @@ func TestShowWhatHoldsBack(t *testing.T) {
 		}
 	})
 	for id, want := range map[string]string{
-		"line": "\nin line        3\n", "quiet": "\nbreaker        asked to be left alone until " + next.UTC().Format(time.RFC3339) + ", at 1 of 1 worker",
+		"line": "\nin line        3\n", "quiet": "\nbreaker        throttled (Retry-After) until " + next.UTC().Format(time.RFC3339) + ", at 1 of 1 worker",
 		"paused": "\nbreaker        forced open at 1 of 1 worker, about 0 jobs put back for it\n",
 	} {
 		text := r.run("endpoints", "show", id).ok()

@@ -26,8 +26,8 @@ const (
 	explainLetters = 100
 )
 
-// evidence is all that is known of texts that may be jobs' ids or keys.
-type evidence struct {
+// diagnosis is all that is known of texts that may be jobs' ids or keys.
+type diagnosis struct {
 	texts   []string
 	broker  string
 	program string // as its commands are called
@@ -43,66 +43,66 @@ type evidence struct {
 	held      []dlq.HeldDepth
 	audits    map[string]dlq.Audit // of those who replayed or purged letters, by id
 	// hasLetters says that dead letters live in a store.
-	hasLetters bool
-	hasBoard   bool
-	reports    []fleet.Report
-	targets    map[string]*target // the endpoints of deliveries, by id
-	event      *published         // if the texts are its deliveries
-	of         webhook.Event      // whose deliveries fates are
-	fates      []webhooks.Delivery
-	notes      []string
+	hasLetters  bool
+	hasStatuses bool
+	reports     []fleet.Report
+	endpoints   map[string]*endpoint // the endpoints of deliveries, by id
+	event       *eventView           // if the texts are its deliveries
+	of          webhook.Event        // whose deliveries these are
+	deliveries  []webhooks.Delivery
+	notes       []string
 }
 
 // gather looks for texts, and then for the jobs and keys that this turned up.
-func gather(ctx context.Context, s *backends.Set, program, broker string, texts ...string) (*evidence, error) {
-	ev := &evidence{texts: slices.Clone(texts), program: program, broker: broker, complete: true}
-	for i := range ev.texts {
-		if err := ev.findLetter(ctx, s.Letters, &ev.texts[i]); err != nil {
+func gather(ctx context.Context, s *backends.Set, program, broker string, texts ...string) (*diagnosis, error) {
+	d := &diagnosis{texts: slices.Clone(texts), program: program, broker: broker, complete: true}
+	for i := range d.texts {
+		if err := d.findLetter(ctx, s.Letters, &d.texts[i]); err != nil {
 			return nil, err
 		}
-		if err := ev.findLetters(ctx, s.Letters, ev.texts[i]); err != nil { // a job that is held, or of an unkeyed kind, has left nothing else
+		if err := d.findLetters(ctx, s.Letters, d.texts[i]); err != nil { // a job that is held, or of an unkeyed kind, has left nothing else
 			return nil, err
 		}
 	}
 	asked := map[string]bool{}
 	for range 2 {
 		var names []string
-		for _, n := range append(slices.Clone(ev.texts), ev.names()...) {
+		for _, n := range append(slices.Clone(d.texts), d.names()...) {
 			if !asked[n] && len(asked) < explainNames {
 				asked[n] = true
 				names = append(names, n)
 			}
 		}
-		if err := errors.Join(ev.findPlaces(ctx, s.Broker, names), ev.findRecords(ctx, s.Claims, names)); err != nil {
+		if err := errors.Join(d.findPlaces(ctx, s.Broker, names), d.findRecords(ctx, s.Claims, names)); err != nil {
 			return nil, err
 		}
 	}
-	for _, job := range ev.jobs() {
-		if err := ev.findLetters(ctx, s.Letters, job); err != nil {
+	for _, id := range d.ids() {
+		if err := d.findLetters(ctx, s.Letters, id); err != nil {
 			return nil, err
 		}
 	}
-	ev.findFleet(ctx, s.Statuses)
-	ev.noteLimits(s)
-	return ev, nil
+	d.findFleet(ctx, s.Statuses)
+	d.noteLimits(s)
+	return d, nil
 }
 
 // noteLimits says what could not be looked at.
-func (ev *evidence) noteLimits(s *backends.Set) {
-	if !ev.finds {
-		ev.notes = append(ev.notes, ev.broker+" cannot be asked where one message is")
-	} else if !ev.complete {
-		ev.notes = append(ev.notes, fmt.Sprintf("the queues hold more messages than were looked at: the oldest %d", explainLook))
+func (d *diagnosis) noteLimits(s *backends.Set) {
+	if !d.finds {
+		d.notes = append(d.notes, d.broker+" cannot be asked where one message is")
+	} else if !d.complete {
+		d.notes = append(d.notes, fmt.Sprintf("the queues hold more messages than were looked at: the oldest %d", explainLook))
 	}
 	if s.Claims == nil {
-		ev.notes = append(ev.notes, "there is no claim store that would know of attempts")
+		d.notes = append(d.notes, "there is no claim store that would know of attempts")
 	}
 	if s.Letters == nil {
-		ev.notes = append(ev.notes, fmt.Sprintf("dead letters are in the broker's own queues: look with %s dlq list", ev.program))
+		d.notes = append(d.notes, fmt.Sprintf("dead letters are in the broker's own queues: look with %s dlq list", d.program))
 	}
 }
 
-func (ev *evidence) findPlaces(ctx context.Context, broker queue.Broker, names []string) error {
+func (d *diagnosis) findPlaces(ctx context.Context, broker queue.Broker, names []string) error {
 	finder, ok := broker.(queue.Finder)
 	if !ok || len(names) == 0 {
 		return nil
@@ -111,30 +111,30 @@ func (ev *evidence) findPlaces(ctx context.Context, broker queue.Broker, names [
 	if err != nil {
 		return fmt.Errorf("look into the queues: %w", err)
 	}
-	ev.finds, ev.complete, ev.brokerNow = true, ev.complete && found.Complete, found.Now
+	d.finds, d.complete, d.brokerNow = true, d.complete && found.Complete, found.Now
 	for _, p := range found.Places {
-		if !slices.ContainsFunc(ev.places, func(o queue.Place) bool { return o.Queue == p.Queue && o.ID == p.ID }) {
-			ev.places = append(ev.places, p)
+		if !slices.ContainsFunc(d.places, func(o queue.Place) bool { return o.Queue == p.Queue && o.ID == p.ID }) {
+			d.places = append(d.places, p)
 		}
 	}
 	return nil
 }
 
-func (ev *evidence) findRecords(ctx context.Context, store idempotency.Store, names []string) error {
+func (d *diagnosis) findRecords(ctx context.Context, store idempotency.Store, names []string) error {
 	finder, ok := store.(idempotency.Finder)
 	if !ok {
 		return nil
 	}
-	ev.hasClaims = true
+	d.hasClaims = true
 	for _, name := range names {
 		found, err := finder.Find(ctx, name)
 		if err != nil {
 			return fmt.Errorf("look into the claims: %w", err)
 		}
-		ev.claimsNow = found.Now
+		d.claimsNow = found.Now
 		for _, r := range found.Records {
-			if !slices.ContainsFunc(ev.records, func(o idempotency.Record) bool { return o.Key == r.Key && o.Job == r.Job && o.Run == r.Run }) {
-				ev.records = append(ev.records, r)
+			if !slices.ContainsFunc(d.records, func(o idempotency.Record) bool { return o.Key == r.Key && o.Job == r.Job && o.Run == r.Run }) {
+				d.records = append(d.records, r)
 			}
 		}
 	}
@@ -142,11 +142,11 @@ func (ev *evidence) findRecords(ctx context.Context, store idempotency.Store, na
 }
 
 // findLetter puts the job of a dead letter in place of a text that is its id.
-func (ev *evidence) findLetter(ctx context.Context, store dlq.Store, text *string) error {
+func (d *diagnosis) findLetter(ctx context.Context, store dlq.Store, text *string) error {
 	if store == nil {
 		return nil
 	}
-	ev.hasLetters = true
+	d.hasLetters = true
 	e, err := store.Get(ctx, *text)
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
@@ -159,7 +159,7 @@ func (ev *evidence) findLetter(ctx context.Context, store dlq.Store, text *strin
 }
 
 // findLetters looks for those of all runs of a job.
-func (ev *evidence) findLetters(ctx context.Context, store dlq.Store, job string) error {
+func (d *diagnosis) findLetters(ctx context.Context, store dlq.Store, job string) error {
 	if store == nil {
 		return nil
 	}
@@ -168,25 +168,25 @@ func (ev *evidence) findLetters(ctx context.Context, store dlq.Store, job string
 		return fmt.Errorf("look into the dead letters: %w", err)
 	}
 	for _, e := range found {
-		if !slices.ContainsFunc(ev.letters, func(o dlq.Entry) bool { return o.ID == e.ID }) {
-			ev.letters = append(ev.letters, e)
-			if err := ev.findAudit(ctx, store, e.ClosedBy); err != nil {
+		if !slices.ContainsFunc(d.letters, func(o dlq.Entry) bool { return o.ID == e.ID }) {
+			d.letters = append(d.letters, e)
+			if err := d.findAudit(ctx, store, e.ClosedBy); err != nil {
 				return err
 			}
 		}
-		if e.State == dlq.StateHeld && ev.held == nil {
+		if e.State == dlq.StateHeld && d.held == nil {
 			depth, err := store.Depth(ctx)
 			if err != nil {
 				return fmt.Errorf("count held jobs: %w", err)
 			}
-			ev.held = depth.Held
+			d.held = depth.Held
 		}
 	}
 	return nil
 }
 
 // findAudit looks for who replayed or purged an entry.
-func (ev *evidence) findAudit(ctx context.Context, store dlq.Store, id string) error {
+func (d *diagnosis) findAudit(ctx context.Context, store dlq.Store, id string) error {
 	log, ok := store.(dlq.AuditLog)
 	if !ok || id == "" {
 		return nil
@@ -198,63 +198,63 @@ func (ev *evidence) findAudit(ctx context.Context, store dlq.Store, id string) e
 	case err != nil:
 		return fmt.Errorf("look into the audit log: %w", err)
 	}
-	if ev.audits == nil {
-		ev.audits = map[string]dlq.Audit{}
+	if d.audits == nil {
+		d.audits = map[string]dlq.Audit{}
 	}
-	ev.audits[id] = a
+	d.audits[id] = a
 	return nil
 }
 
-// findFleet asks the board. What it cannot tell is no reason to say nothing.
-func (ev *evidence) findFleet(ctx context.Context, board fleet.StatusStore) {
-	if board == nil {
-		ev.notes = append(ev.notes, "workers share no store in which they would tell of their breakers and pools")
+// findFleet asks the status store. What it cannot tell is no reason to say nothing.
+func (d *diagnosis) findFleet(ctx context.Context, statuses fleet.StatusStore) {
+	if statuses == nil {
+		d.notes = append(d.notes, "workers share no store to report their breakers and pools in")
 		return
 	}
-	reports, err := board.Reports(ctx)
+	reports, err := statuses.Reports(ctx)
 	if err != nil {
-		ev.notes = append(ev.notes, "not all workers can be asked: "+err.Error())
+		d.notes = append(d.notes, "not all workers can be asked: "+err.Error())
 	}
-	ev.reports, ev.hasBoard = reports, err == nil || len(reports) > 0
+	d.reports, d.hasStatuses = reports, err == nil || len(reports) > 0
 }
 
 // names are the jobs and keys of what matches.
-func (ev *evidence) names() []string {
+func (d *diagnosis) names() []string {
 	var names []string
-	for _, job := range ev.jobs() {
-		names = append(names, job)
-		if k := ev.subject(job).key; k != "" {
+	for _, id := range d.ids() {
+		names = append(names, id)
+		if k := d.factsOf(id).key; k != "" {
 			names = append(names, k)
 		}
 	}
 	return names
 }
 
-// jobs are those whose id or key is one of the texts, in the order in which they were found.
-func (ev *evidence) jobs() []string {
+// ids are those whose id or key is one of the texts, in the order in which they were found.
+func (d *diagnosis) ids() []string {
 	var jobs []string
 	add := func(job string) {
 		if job != "" && !slices.Contains(jobs, job) {
 			jobs = append(jobs, job)
 		}
 	}
-	for _, e := range ev.letters {
+	for _, e := range d.letters {
 		add(e.Job)
 	}
-	for _, r := range ev.records {
-		if ev.asks(r.Job) || ev.asks(r.Key.Value) {
+	for _, r := range d.records {
+		if d.asks(r.Job) || d.asks(r.Key.Value) {
 			add(r.Job)
 		}
 	}
-	for _, p := range ev.places {
-		if id := jobOf(p); ev.asks(id) || ev.asks(p.Envelope.Key) {
+	for _, p := range d.places {
+		if id := jobID(p); d.asks(id) || d.asks(p.Envelope.Key) {
 			add(id)
 		}
 	}
 	return jobs
 }
 
-func (ev *evidence) asks(name string) bool { return slices.Contains(ev.texts, name) }
+func (d *diagnosis) asks(name string) bool { return slices.Contains(d.texts, name) }
 
-// jobOf is the job that a message is: one without an envelope is called by its place, as workers do.
-func jobOf(p queue.Place) string { return cmp.Or(p.Envelope.ID, p.Queue+":"+p.ID) }
+// jobID is the job that a message is: one without an envelope is called by its place, as workers do.
+func jobID(p queue.Place) string { return cmp.Or(p.Envelope.ID, p.Queue+":"+p.ID) }

@@ -50,21 +50,21 @@ func (p *program) explain(cmd *cobra.Command, text, kind, tenant string) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	ev, err := gather(cmd.Context(), s, p.Name, cfg.Broker, text)
+	d, err := gather(cmd.Context(), s, p.Name, cfg.Broker, text)
 	if err != nil {
 		return err
 	}
-	if len(ev.jobs()) == 0 && (kind == "" || kind == webhook.KindDeliver) {
-		if ev, err = ev.ofEvent(cmd.Context(), cfg, s, text, tenant); err != nil {
+	if len(d.ids()) == 0 && (kind == "" || kind == webhook.KindDeliver) {
+		if d, err = d.ofEvent(cmd.Context(), cfg, s, text, tenant); err != nil {
 			return err
 		}
 	}
-	if err := ev.findTargets(cmd.Context(), cfg, s); err != nil {
+	if err := d.findEndpoints(cmd.Context(), cfg, s); err != nil {
 		return err
 	}
-	e := ev.explain(text, kind)
+	e := d.explain(text, kind)
 	if len(e.Jobs) == 0 && e.Event == nil {
-		return unknown(ev, text, kind)
+		return unknown(d, text, kind)
 	}
 	if p.Settings.JSON {
 		return cli.JSON(p.IO.Out, e)
@@ -73,13 +73,13 @@ func (p *program) explain(cmd *cobra.Command, text, kind, tenant string) (err er
 }
 
 // unknown says what was looked at in vain.
-func unknown(ev *evidence, text, kind string) error {
+func unknown(d *diagnosis, text, kind string) error {
 	of := ""
 	if kind != "" {
 		of = fmt.Sprintf(" of kind %q", kind)
 	}
 	err := fmt.Errorf("nothing is known of a job%s with the id or key %q: it never was, or its records are older than their retention", of, text)
-	for _, n := range ev.notes {
+	for _, n := range d.notes {
 		err = fmt.Errorf("%w; %s", err, n)
 	}
 	return err
@@ -91,26 +91,26 @@ type explanation struct {
 	// Workers is how many are live; null where they share no store to tell of themselves.
 	Workers *int `json:"workers"`
 	// Event is what the query names if that is no job; Jobs are its deliveries then.
-	Event *published `json:"event,omitempty"`
+	Event *eventView `json:"event,omitempty"`
 	Jobs  []jobView  `json:"jobs"`
 	// Notes say what could not be looked at.
 	Notes []string `json:"notes,omitempty"`
 }
 
 // explain judges the jobs that match.
-func (ev *evidence) explain(text, kind string) explanation {
-	e := explanation{Query: text, Event: ev.event, Jobs: []jobView{}, Notes: ev.notes}
-	if ev.hasBoard {
-		n := len(ev.reports)
+func (d *diagnosis) explain(text, kind string) explanation {
+	e := explanation{Query: text, Event: d.event, Jobs: []jobView{}, Notes: d.notes}
+	if d.hasStatuses {
+		n := len(d.reports)
 		e.Workers = &n
 	}
-	for _, s := range ev.subjects() {
+	for _, s := range d.matching() {
 		if kind != "" && s.kind != "" && s.kind != kind {
 			continue
 		}
-		e.Jobs = append(e.Jobs, ev.view(s))
+		e.Jobs = append(e.Jobs, d.view(s))
 	}
-	e.Jobs = append(e.Jobs, ev.unseen()...)
+	e.Jobs = append(e.Jobs, d.unseen()...)
 	slices.SortStableFunc(e.Jobs, func(a, b jobView) int { return b.rank() - a.rank() })
 	return e
 }

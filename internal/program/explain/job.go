@@ -12,9 +12,9 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// subject is one job and what belongs to it. Everything but the id may be unknown.
-type subject struct {
-	job, kind, key, destination, queue string
+// job is one job and what belongs to it. Everything but the id may be unknown.
+type job struct {
+	id, kind, key, destination, queue string
 	// keyAssumed says that key is the job's id for want of anything better: its kind may derive one from the payload.
 	keyAssumed bool
 	// run is the newest that is known of.
@@ -28,96 +28,96 @@ type subject struct {
 	letters []dlq.Entry
 }
 
-// subjects are the jobs that match.
-func (ev *evidence) subjects() []*subject {
-	var all []*subject
-	for _, job := range ev.jobs() {
-		all = append(all, ev.subject(job))
+// matching are the jobs that match.
+func (d *diagnosis) matching() []*job {
+	var all []*job
+	for _, id := range d.ids() {
+		all = append(all, d.factsOf(id))
 	}
 	return all
 }
 
-// subject collects what belongs to a job.
-func (ev *evidence) subject(job string) *subject {
-	s := &subject{job: job}
-	for _, p := range ev.places {
-		if jobOf(p) == job {
-			s.places = append(s.places, p)
-			s.run = max(s.run, p.Envelope.Run)
-			s.know(p.Envelope.Kind, p.Envelope.Key, p.Envelope.Destination, p.Queue)
+// factsOf collects what belongs to a job.
+func (d *diagnosis) factsOf(id string) *job {
+	j := &job{id: id}
+	for _, p := range d.places {
+		if jobID(p) == id {
+			j.places = append(j.places, p)
+			j.run = max(j.run, p.Envelope.Run)
+			j.know(p.Envelope.Kind, p.Envelope.Key, p.Envelope.Destination, p.Queue)
 		}
 	}
-	for _, e := range ev.letters {
-		if e.Job == job {
-			s.letters = append(s.letters, e)
-			s.run = max(s.run, e.Run)
-			s.know(e.Kind, e.Key, e.Destination, e.Queue)
+	for _, e := range d.letters {
+		if e.Job == id {
+			j.letters = append(j.letters, e)
+			j.run = max(j.run, e.Run)
+			j.know(e.Kind, e.Key, e.Destination, e.Queue)
 		}
 	}
-	slices.SortFunc(s.letters, func(a, b dlq.Entry) int { return cmp.Or(b.Run-a.Run, strings.Compare(a.ID, b.ID)) })
-	for _, r := range ev.records {
-		if r.Job == job {
-			s.ledgers = append(s.ledgers, r)
-			s.run = max(s.run, r.Run)
-			s.know(r.Key.Scope, r.Key.Value, "", "")
+	slices.SortFunc(j.letters, func(a, b dlq.Entry) int { return cmp.Or(b.Run-a.Run, strings.Compare(a.ID, b.ID)) })
+	for _, r := range d.records {
+		if r.Job == id {
+			j.ledgers = append(j.ledgers, r)
+			j.run = max(j.run, r.Run)
+			j.know(r.Key.Scope, r.Key.Value, "", "")
 		}
 	}
-	slices.SortStableFunc(s.ledgers, func(a, b idempotency.Record) int { return b.Run - a.Run })
-	s.keyAssumed = s.key == ""
-	s.key = cmp.Or(s.key, job)
-	for i, r := range ev.records {
-		if r.Key.Value == s.key && (s.kind == "" || r.Key.Scope == s.kind) && r.Key != (idempotency.Key{}) {
-			s.claim = &ev.records[i]
-			s.kind = r.Key.Scope
+	slices.SortStableFunc(j.ledgers, func(a, b idempotency.Record) int { return b.Run - a.Run })
+	j.keyAssumed = j.key == ""
+	j.key = cmp.Or(j.key, id)
+	for i, r := range d.records {
+		if r.Key.Value == j.key && (j.kind == "" || r.Key.Scope == j.kind) && r.Key != (idempotency.Key{}) {
+			j.claim = &d.records[i]
+			j.kind = r.Key.Scope
 			break
 		}
 	}
-	if k, ok := ev.kindOf(s); ok {
-		s.destination = cmp.Or(s.destination, k.Destination)
+	if k, ok := d.kindOf(j); ok {
+		j.destination = cmp.Or(j.destination, k.Destination)
 	}
-	s.destination = pools.NormalizeDestination(s.destination)
-	return s
+	j.destination = pools.NormalizeDestination(j.destination)
+	return j
 }
 
 // know fills in what was not known yet.
-func (s *subject) know(kind, key, destination, queue string) {
-	s.kind, s.key = cmp.Or(s.kind, kind), cmp.Or(s.key, key)
-	s.destination, s.queue = cmp.Or(s.destination, destination), cmp.Or(s.queue, queue)
+func (j *job) know(kind, key, destination, queue string) {
+	j.kind, j.key = cmp.Or(j.kind, kind), cmp.Or(j.key, key)
+	j.destination, j.queue = cmp.Or(j.destination, destination), cmp.Or(j.queue, queue)
 }
 
 // ledger is that of the newest run; nil if nothing is known of it.
-func (s *subject) ledger() *idempotency.Record {
-	if len(s.ledgers) == 0 || s.ledgers[0].Run != s.run {
+func (j *job) ledger() *idempotency.Record {
+	if len(j.ledgers) == 0 || j.ledgers[0].Run != j.run {
 		return nil
 	}
-	return &s.ledgers[0]
+	return &j.ledgers[0]
 }
 
 // letter is the dead letter of the newest run; nil if there is none.
-func (s *subject) letter() *dlq.Entry {
-	if len(s.letters) == 0 || s.letters[0].Run != s.run {
+func (j *job) letter() *dlq.Entry {
+	if len(j.letters) == 0 || j.letters[0].Run != j.run {
 		return nil
 	}
-	return &s.letters[0]
+	return &j.letters[0]
 }
 
 // place is the message of the newest run that comes first: leased before ready before delayed. Nil if none is known.
-func (s *subject) place() *queue.Place {
+func (j *job) place() *queue.Place {
 	order := []queue.PlaceState{queue.PlaceStateLeased, queue.PlaceStateReady, queue.PlaceStateDelayed}
 	var best *queue.Place
-	for i, p := range s.places {
-		if p.Envelope.Run == s.run && (best == nil || slices.Index(order, p.State) < slices.Index(order, best.State)) {
-			best = &s.places[i]
+	for i, p := range j.places {
+		if p.Envelope.Run == j.run && (best == nil || slices.Index(order, p.State) < slices.Index(order, best.State)) {
+			best = &j.places[i]
 		}
 	}
 	return best
 }
 
 // kindOf returns the job's kind as a live worker runs it.
-func (ev *evidence) kindOf(s *subject) (fleet.Kind, bool) {
-	for _, r := range ev.reports {
+func (d *diagnosis) kindOf(j *job) (fleet.Kind, bool) {
+	for _, r := range d.reports {
 		for _, k := range r.Kinds {
-			if k.Name == s.kind {
+			if k.Name == j.kind {
 				return k, true
 			}
 		}
@@ -126,8 +126,8 @@ func (ev *evidence) kindOf(s *subject) (fleet.Kind, bool) {
 }
 
 // workersOf returns the live workers of a queue.
-func (ev *evidence) workersOf(queue string) []fleet.Report {
-	return slices.DeleteFunc(slices.Clone(ev.reports), func(r fleet.Report) bool {
+func (d *diagnosis) workersOf(queue string) []fleet.Report {
+	return slices.DeleteFunc(slices.Clone(d.reports), func(r fleet.Report) bool {
 		return !slices.ContainsFunc(r.Queues, func(q fleet.Queue) bool { return q.Name == queue })
 	})
 }
@@ -144,13 +144,13 @@ type poolView struct {
 }
 
 // poolOf adds up the pool of the job's kind; nil if it has none.
-func (ev *evidence) poolOf(s *subject) *poolView {
-	k, ok := ev.kindOf(s)
+func (d *diagnosis) poolOf(j *job) *poolView {
+	k, ok := d.kindOf(j)
 	if !ok || k.Pool == "" {
 		return nil
 	}
 	v := &poolView{Name: k.Pool}
-	for _, r := range ev.reports {
+	for _, r := range d.reports {
 		for _, p := range r.Pools {
 			if p.Name != k.Pool {
 				continue

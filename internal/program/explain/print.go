@@ -33,7 +33,7 @@ type jobView struct {
 	// Breaker is how the fleet sees the destination.
 	Breaker *fleet.View `json:"breaker,omitempty"`
 	// Endpoint is where a webhook delivery goes.
-	Endpoint *target      `json:"endpoint,omitempty"`
+	Endpoint *endpoint    `json:"endpoint,omitempty"`
 	Pool     *poolView    `json:"pool,omitempty"`
 	Letters  []letterView `json:"dead_letters,omitempty"`
 
@@ -89,52 +89,52 @@ type replayView struct {
 }
 
 // view makes the view of a job.
-func (ev *evidence) view(s *subject) jobView {
-	d := ev.stand(s)
-	v := jobView{Job: s.job, Run: s.run, Kind: s.kind, Key: s.key, Destination: s.destination, State: d.state, Why: d.why, Pool: ev.poolOf(s), MaxAttempts: ev.mostAttempts(s), Endpoint: ev.targetOf(s), keyAssumed: s.keyAssumed && s.claim == nil}
-	if l := s.ledger(); l != nil && l.State == 0 && !l.Closed && !l.Until.IsZero() {
+func (d *diagnosis) view(j *job) jobView {
+	st := d.statusOf(j)
+	v := jobView{Job: j.id, Run: j.run, Kind: j.kind, Key: j.key, Destination: j.destination, State: st.state, Why: st.why, Pool: d.poolOf(j), MaxAttempts: d.mostAttempts(j), Endpoint: d.endpointOf(j), keyAssumed: j.keyAssumed && j.claim == nil}
+	if l := j.ledger(); l != nil && l.State == 0 && !l.Closed && !l.Until.IsZero() {
 		v.NextTry = &l.Until
 	}
-	if c := s.claim; c != nil {
+	if c := j.claim; c != nil {
 		v.Claim = &claimView{
-			Scope: c.Key.Scope, State: ev.claimState(c), Job: c.Job, Run: c.Run, Owner: c.Owner, Token: c.Token, Until: c.Until, ResultSize: c.Result.Size,
+			Scope: c.Key.Scope, State: d.claimState(c), Job: c.Job, Run: c.Run, Owner: c.Owner, Token: c.Token, Until: c.Until, ResultSize: c.Result.Size,
 		}
 	}
-	for _, l := range s.ledgers {
+	for _, l := range j.ledgers {
 		v.Runs = append(v.Runs, runView{Run: l.Run, Attempts: l.Attempt, Closed: l.Closed, Failed: l.History})
 	}
-	for _, p := range s.places {
+	for _, p := range j.places {
 		v.Message = append(v.Message, messageView{p, p.Envelope.Run})
 	}
-	if s.destination != "" && ev.hasBoard {
-		b := fleet.Look(ev.reports, s.destination)
+	if j.destination != "" && d.hasStatuses {
+		b := fleet.Look(d.reports, j.destination)
 		v.Breaker = &b
 	}
-	for _, e := range s.letters {
-		v.Letters = append(v.Letters, ev.letterView(e))
+	for _, e := range j.letters {
+		v.Letters = append(v.Letters, d.letterView(e))
 	}
 	return v
 }
 
-func (ev *evidence) letterView(e dlq.Entry) letterView {
+func (d *diagnosis) letterView(e dlq.Entry) letterView {
 	v := letterView{
 		ID: e.ID, Run: e.Run, State: e.State, Cause: e.Cause, Error: e.Error, Attempts: e.AttemptCount, Failed: e.Attempts, StoredAt: e.StoredAt,
 		ChangedAt: e.ChangedAt, EnqueuedAt: e.EnqueuedAt,
 	}
 	if e.ClosedBy != "" {
-		a := ev.audits[e.ClosedBy]
+		a := d.audits[e.ClosedBy]
 		v.Replay = &replayView{ID: e.ClosedBy, Actor: a.Actor, StartedAt: a.StartedAt}
 	}
 	return v
 }
 
-func (ev *evidence) claimState(c *idempotency.Record) string {
+func (d *diagnosis) claimState(c *idempotency.Record) string {
 	switch {
 	case c.State == idempotency.StatusCompleted:
 		return "completed"
 	case c.State != idempotency.StatusAcquired:
 		return "free"
-	case c.Until.After(ev.claimsNow):
+	case c.Until.After(d.claimsNow):
 		return "held"
 	}
 	return "ran_out"

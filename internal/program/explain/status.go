@@ -11,8 +11,8 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 )
 
-// standing is where a job is, and why in one sentence.
-type standing struct {
+// status is where a job is, and why in one sentence.
+type status struct {
 	state jobState
 	why   string
 }
@@ -42,132 +42,132 @@ const (
 	stateGone            jobState = "gone"   // unfinished, and its message is in no queue
 	stateUnfinished      jobState = "unfinished"
 	stateUnseen          jobState = "unseen"          // a delivery of an event, of which there is no job
-	stateInLine          jobState = "in_line"         // behind others in the line of a webhook endpoint that asks for order
+	stateQueued          jobState = "in_line"         // behind others in the ordered queue of a webhook endpoint
 	stateEndpointClosed  jobState = "endpoint_closed" // its webhook endpoint is paused, disabled, unknown, or cannot be used
 )
 
-// stand judges a job: what is sure comes before what is likely.
-func (ev *evidence) stand(s *subject) standing {
-	for _, look := range []func(*subject) (standing, bool){
-		ev.running, ev.completed, ev.buried, ev.inQueue, ev.gone,
+// statusOf judges a job: what is sure comes before what is likely.
+func (d *diagnosis) statusOf(j *job) status {
+	for _, look := range []func(*job) (status, bool){
+		d.running, d.completed, d.buried, d.unfinished, d.gone,
 	} {
-		if d, ok := look(s); ok {
-			return ev.withTarget(s, d)
+		if st, ok := look(j); ok {
+			return d.withEndpoint(j, st)
 		}
 	}
-	return standing{stateUnfinished, "is not finished; more is not known"}
+	return status{stateUnfinished, "is not finished; more is not known"}
 }
 
-// withTarget adds what the endpoint of a delivery has to say to what says nothing of it.
-func (ev *evidence) withTarget(s *subject, d standing) standing {
-	switch d.state {
+// withEndpoint adds what the endpoint of a delivery has to say to what says nothing of it.
+func (d *diagnosis) withEndpoint(j *job, st status) status {
+	switch st.state {
 	case stateReady, stateScheduled, stateBetween:
-		if closed := ev.closed(s); closed != "" {
-			d.why += "; " + closed
+		if closed := d.closed(j); closed != "" {
+			st.why += "; " + closed
 		}
 	case stateDead:
-		if t := ev.targetOf(s); t != nil && ev.closed(s) != "" {
-			d.why += fmt.Sprintf("; its endpoint %s: see to that before you replay it", t)
+		if t := d.endpointOf(j); t != nil && d.closed(j) != "" {
+			st.why += fmt.Sprintf("; its endpoint %s: see to that before you replay it", t)
 		}
 	}
-	return d
+	return st
 }
 
-func (ev *evidence) running(s *subject) (standing, bool) {
-	c := s.claim
-	if c == nil || c.State != idempotency.StatusAcquired || c.Job != s.job || !c.Until.After(ev.claimsNow) {
-		return standing{}, false
+func (d *diagnosis) running(j *job) (status, bool) {
+	c := j.claim
+	if c == nil || c.State != idempotency.StatusAcquired || c.Job != j.id || !c.Until.After(d.claimsNow) {
+		return status{}, false
 	}
-	left := span(c.Until.Sub(ev.claimsNow))
-	if ev.hasBoard && !ev.lives(c.Owner) { // it has died, or is a program that does not report
-		return standing{stateRunning, fmt.Sprintf("is running, attempt %s, at %s, which reports nothing: if that has died, another worker gets the job when its claim runs out, in %s",
-			ev.attemptOf(s, c.Attempt), c.Owner, left)}, true
+	left := span(c.Until.Sub(d.claimsNow))
+	if d.hasStatuses && !d.lives(c.Owner) { // it has died, or is a program that does not report
+		return status{stateRunning, fmt.Sprintf("is running, attempt %s, at %s, which reports nothing: if that has died, another worker gets the job when its claim runs out, in %s",
+			d.attemptOf(j, c.Attempt), c.Owner, left)}, true
 	}
-	return standing{stateRunning, fmt.Sprintf("is running: attempt %s, at %s, whose claim lasts %s more unless it is extended",
-		ev.attemptOf(s, c.Attempt), c.Owner, left)}, true
+	return status{stateRunning, fmt.Sprintf("is running: attempt %s, at %s, whose claim lasts %s more unless it is extended",
+		d.attemptOf(j, c.Attempt), c.Owner, left)}, true
 }
 
 // lives reports whether a worker of that name is live.
-func (ev *evidence) lives(owner string) bool {
-	return slices.ContainsFunc(ev.reports, func(r fleet.Report) bool { return r.Owner == owner })
+func (d *diagnosis) lives(owner string) bool {
+	return slices.ContainsFunc(d.reports, func(r fleet.Report) bool { return r.Owner == owner })
 }
 
-func (ev *evidence) completed(s *subject) (standing, bool) {
-	c := s.claim
+func (d *diagnosis) completed(j *job) (status, bool) {
+	c := j.claim
 	if c == nil || c.State != idempotency.StatusCompleted {
-		return standing{}, false
+		return status{}, false
 	}
-	if e := s.letter(); e != nil && e.State == dlq.StateDead && e.Cause == dlq.CauseMismatch && c.Job != s.job {
-		return standing{}, false // the key's work is done, this job's is not
+	if e := j.letter(); e != nil && e.State == dlq.StateDead && e.Cause == dlq.CauseMismatch && c.Job != j.id {
+		return status{}, false // the key's work is done, this job's is not
 	}
 	by := ""
-	if c.Job != s.job {
+	if c.Job != j.id {
 		by = fmt.Sprintf(" by job %s, which has the same key", c.Job)
 	} else if c.Run > 0 {
 		by = fmt.Sprintf(" by run %d, a replay", c.Run)
 	}
 	why := fmt.Sprintf("is done: it was completed%s, and that is remembered until %s", by, cli.Time(c.Until))
-	if len(s.places) > 0 {
+	if len(j.places) > 0 {
 		why += "; the message that is left in the queue is acked without running"
 	}
-	return standing{stateCompleted, why}, true
+	return status{stateCompleted, why}, true
 }
 
 // buried judges by the dead letter of the newest run.
-func (ev *evidence) buried(s *subject) (standing, bool) {
-	e := s.letter()
+func (d *diagnosis) buried(j *job) (status, bool) {
+	e := j.letter()
 	switch {
-	case e == nil && s.ledger() != nil && s.ledger().Closed:
+	case e == nil && j.ledger() != nil && j.ledger().Closed:
 		where := "its dead letter is not in the store any more"
-		if !ev.hasLetters {
+		if !d.hasLetters {
 			where = "its dead letter is in the broker's own dead-letter queue"
 		}
-		return standing{stateClosed, fmt.Sprintf("was given up after %s; %s", count(s.ledger().Attempt, "attempt"), where)}, true
+		return status{stateClosed, fmt.Sprintf("was given up after %s; %s", count(j.ledger().Attempt, "attempt"), where)}, true
 	case e == nil:
-		return standing{}, false
+		return status{}, false
 	case e.State == dlq.StateDead:
 		why := fmt.Sprintf("is a dead letter since %s, after %s (%s): %s", cli.Time(e.StoredAt), count(e.AttemptCount, "attempt"), e.Cause, headline(e.Error))
-		if p := s.place(); p != nil && e.Group != "" {
+		if p := j.place(); p != nil && e.Group != "" {
 			why += "; it keeps its place at the head of its group until it is replayed or purged"
 		}
-		return standing{stateDead, why}, true
-	case e.State == dlq.StateHeld && s.place() == nil:
-		return ev.heldBack(s, e), true
-	case e.State == dlq.StateReplayed && s.place() == nil:
-		return standing{stateReplayed, fmt.Sprintf("died and was replayed at %s as run %d, of which nothing more is known", cli.Time(e.ChangedAt), e.Run+1)}, true
+		return status{stateDead, why}, true
+	case e.State == dlq.StateHeld && j.place() == nil:
+		return d.heldJob(j, e), true
+	case e.State == dlq.StateReplayed && j.place() == nil:
+		return status{stateReplayed, fmt.Sprintf("died and was replayed at %s as run %d, of which nothing more is known", cli.Time(e.ChangedAt), e.Run+1)}, true
 	case e.State == dlq.StatePurged:
-		return standing{statePurged, "died and was purged at " + cli.Time(e.ChangedAt)}, true
+		return status{statePurged, "died and was purged at " + cli.Time(e.ChangedAt)}, true
 	}
-	return standing{}, false
+	return status{}, false
 }
 
-func (ev *evidence) heldBack(s *subject, e *dlq.Entry) standing {
+func (d *diagnosis) heldJob(j *job, e *dlq.Entry) status {
 	others := 0
-	for _, h := range ev.held {
+	for _, h := range d.held {
 		if h.Destination == e.Destination {
 			others = h.Count - 1
 		}
 	}
 	held := fmt.Sprintf("is held since %s, with %s", cli.Time(e.StoredAt), count(others, "other"))
-	if closed := ev.closed(s); closed != "" {
-		return standing{stateHeld, held + ": " + closed}
+	if closed := d.closed(j); closed != "" {
+		return status{stateHeld, held + ": " + closed}
 	}
 	why := fmt.Sprintf("%s, until its destination %s recovers", held, e.Destination)
-	switch v := fleet.Look(ev.reports, s.destination); {
+	switch v := fleet.Look(d.reports, j.destination); {
 	case v.Refusing > 0:
-		why += ": " + ev.refusal(v)
-	case s.kind == webhook.KindDeliver && ev.targetOf(s) == nil: // its endpoint may be paused, which workers report a moment later
-	case len(ev.reports) > 0:
+		why += ": " + d.refusal(v)
+	case j.kind == webhook.KindDeliver && d.endpointOf(j) == nil: // its endpoint may be paused, which workers report a moment later
+	case len(d.reports) > 0:
 		why += ", which it has: workers release its jobs now"
-	case ev.hasBoard:
+	case d.hasStatuses:
 		why += ", and no worker is live that would release it"
 	}
-	return standing{stateHeld, why}
+	return status{stateHeld, why}
 }
 
 // attemptOf is the number of an attempt, and of how many where that is known.
-func (ev *evidence) attemptOf(s *subject, n int) string {
-	if most := ev.mostAttempts(s); most > 0 {
+func (d *diagnosis) attemptOf(j *job, n int) string {
+	if most := d.mostAttempts(j); most > 0 {
 		return fmt.Sprintf("%d of %d", n, most)
 	}
 	return fmt.Sprint(n)

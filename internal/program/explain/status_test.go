@@ -16,22 +16,22 @@ func TestHeldDeliveries(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for name, tt := range map[string]struct {
 		kind   string
-		target *target
+		target *endpoint
 		want   string
 	}{
 		"another kind":    {"mail", nil, "until its destination shop recovers, which it has: workers release its jobs now"},
-		"active":          {webhook.KindDeliver, &target{ID: "shop", State: "active"}, "until its destination shop recovers, which it has: workers release its jobs now"},
-		"paused":          {webhook.KindDeliver, &target{ID: "shop", State: "paused", Since: since}, "its endpoint shop is paused since 2026-01-02T03:04:05Z, until somebody runs w endpoints enable shop"},
+		"active":          {webhook.KindDeliver, &endpoint{ID: "shop", State: "active"}, "until its destination shop recovers, which it has: workers release its jobs now"},
+		"paused":          {webhook.KindDeliver, &endpoint{ID: "shop", State: "paused", Since: since}, "its endpoint shop is paused since 2026-01-02T03:04:05Z, until somebody runs w endpoints enable shop"},
 		"not looked at":   {webhook.KindDeliver, nil, "until its destination shop recovers"},
-		"not known there": {webhook.KindDeliver, &target{ID: "shop", State: targetUnknown}, "its endpoint shop is not in the registry: the job becomes a dead letter once it has waited for 15m"},
+		"not known there": {webhook.KindDeliver, &endpoint{ID: "shop", State: endpointUnknown}, "its endpoint shop is not in the registry: the job becomes a dead letter once it has waited for 15m"},
 	} {
-		ev := &evidence{program: "w", hasBoard: true, reports: []fleet.Report{{Owner: "host/1"}}}
+		d := &diagnosis{program: "w", hasStatuses: true, reports: []fleet.Report{{Owner: "host/1"}}}
 		if tt.target != nil {
-			ev.targets = map[string]*target{"shop": tt.target}
+			d.endpoints = map[string]*endpoint{"shop": tt.target}
 		}
-		d := ev.heldBack(&subject{kind: tt.kind, destination: "shop"}, &dlq.Entry{Destination: "shop", State: dlq.StateHeld})
-		if d.state != stateHeld || !strings.HasSuffix(d.why, tt.want) {
-			t.Errorf("%s: %s", name, d.why)
+		st := d.heldJob(&job{kind: tt.kind, destination: "shop"}, &dlq.Entry{Destination: "shop", State: dlq.StateHeld})
+		if st.state != stateHeld || !strings.HasSuffix(st.why, tt.want) {
+			t.Errorf("%s: %s", name, st.why)
 		}
 	}
 }

@@ -10,54 +10,54 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// inQueue judges a job whose message is known, or that waits for its next try.
-func (ev *evidence) inQueue(s *subject) (standing, bool) {
-	p := s.place()
-	if d, ok := ev.keyBusy(s); ok && (p != nil || !ev.finds) {
-		return d, true
+// unfinished judges a job whose message is known, or that waits for its next try.
+func (d *diagnosis) unfinished(j *job) (status, bool) {
+	p := j.place()
+	if st, ok := d.keyBusy(j); ok && (p != nil || !d.finds) {
+		return st, true
 	}
 	switch {
 	case p == nil:
-		if ev.finds && ev.complete {
-			return standing{}, false
+		if d.finds && d.complete {
+			return status{}, false
 		}
-		return ev.waitingUnseen(s)
+		return d.waitingUnseen(j)
 	case p.State == queue.PlaceStateLeased:
-		return ev.taken(s, p), true
+		return d.taken(j, p), true
 	case p.State == queue.PlaceStateReady:
-		return ev.ready(s, p), true
+		return d.ready(j, p), true
 	}
-	return ev.delayed(s, p), true
+	return d.delayed(j, p), true
 }
 
 // keyBusy: another job of the same key is being run.
-func (ev *evidence) keyBusy(s *subject) (standing, bool) {
-	c := s.claim
-	if c == nil || c.State != idempotency.StatusAcquired || c.Job == s.job || !c.Until.After(ev.claimsNow) {
-		return standing{}, false
+func (d *diagnosis) keyBusy(j *job) (status, bool) {
+	c := j.claim
+	if c == nil || c.State != idempotency.StatusAcquired || c.Job == j.id || !c.Until.After(d.claimsNow) {
+		return status{}, false
 	}
-	return standing{stateKeyBusy, fmt.Sprintf("waits for its key, which job %s is running under at %s; its claim lasts %s more unless it is extended",
-		c.Job, c.Owner, span(c.Until.Sub(ev.claimsNow)))}, true
+	return status{stateKeyBusy, fmt.Sprintf("waits for its key, which job %s is running under at %s; its claim lasts %s more unless it is extended",
+		c.Job, c.Owner, span(c.Until.Sub(d.claimsNow)))}, true
 }
 
-func (ev *evidence) taken(s *subject, p *queue.Place) standing {
-	left := span(p.Due.Sub(ev.brokerNow))
-	k, known := ev.kindOf(s)
-	if v := ev.poolOf(s); known && k.Keyed && v != nil && v.Waiting > 0 {
-		return standing{statePoolFull, fmt.Sprintf("is at a worker and waits there for a place: %s; its lease lasts %s more unless it is extended", v, left)}
+func (d *diagnosis) taken(j *job, p *queue.Place) status {
+	left := span(p.Due.Sub(d.brokerNow))
+	k, known := d.kindOf(j)
+	if v := d.poolOf(j); known && k.Keyed && v != nil && v.Waiting > 0 {
+		return status{statePoolFull, fmt.Sprintf("is at a worker and waits there for a place: %s; its lease lasts %s more unless it is extended", v, left)}
 	}
 	if known && !k.Keyed {
-		return standing{stateRunning, fmt.Sprintf("is running, attempt %s: a worker has its message, for %s more unless the lease is extended",
-			ev.attemptOf(s, p.Envelope.AttemptBase+p.Attempts), left)}
+		return status{stateRunning, fmt.Sprintf("is running, attempt %s: a worker has its message, for %s more unless the lease is extended",
+			d.attemptOf(j, p.Envelope.AttemptBase+p.Attempts), left)}
 	}
-	if c := s.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == s.job {
-		return standing{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago; its message is leased for %s more, then another worker gets it",
-			c.Owner, span(ev.claimsNow.Sub(c.Until)), left)}
+	if c := j.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == j.id {
+		return status{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago; its message is leased for %s more, then another worker gets it",
+			c.Owner, span(d.claimsNow.Sub(c.Until)), left)}
 	}
-	return standing{stateTaken, fmt.Sprintf("is at a worker, which has not claimed it yet; its lease lasts %s more unless it is extended", left)}
+	return status{stateTaken, fmt.Sprintf("is at a worker, which has not claimed it yet; its lease lasts %s more unless it is extended", left)}
 }
 
-func (ev *evidence) ready(s *subject, p *queue.Place) standing {
+func (d *diagnosis) ready(j *job, p *queue.Place) status {
 	line := "is next in queue " + p.Queue
 	switch {
 	case !p.Ahead.Known:
@@ -65,13 +65,13 @@ func (ev *evidence) ready(s *subject, p *queue.Place) standing {
 	case p.Ahead.N > 0:
 		line = fmt.Sprintf("waits for its turn in queue %s behind %s", p.Queue, count(int(p.Ahead.N), "other"))
 	}
-	if c := s.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == s.job {
-		line += fmt.Sprintf(", since %s died or lost it: its claim ran out %s ago", c.Owner, span(ev.claimsNow.Sub(c.Until)))
+	if c := j.claim; c != nil && c.State == idempotency.StatusAcquired && c.Job == j.id {
+		line += fmt.Sprintf(", since %s died or lost it: its claim ran out %s ago", c.Owner, span(d.claimsNow.Sub(c.Until)))
 	}
-	if !ev.hasBoard {
-		return standing{stateReady, line}
+	if !d.hasStatuses {
+		return status{stateReady, line}
 	}
-	workers := ev.workersOf(p.Queue)
+	workers := d.workersOf(p.Queue)
 	var notReady []string
 	for _, w := range workers {
 		if w.NotReady != "" {
@@ -79,115 +79,115 @@ func (ev *evidence) ready(s *subject, p *queue.Place) standing {
 		}
 	}
 	switch {
-	case len(workers) == 0 && len(ev.reports) == 0:
+	case len(workers) == 0 && len(d.reports) == 0:
 		line += ", and no worker is live"
 	case len(workers) == 0:
-		line += fmt.Sprintf(", which none of the %s works", count(len(ev.reports), "live worker"))
+		line += fmt.Sprintf(", which none of the %s works", count(len(d.reports), "live worker"))
 	case len(notReady) == len(workers):
 		line += ", whose workers take no jobs (" + strings.Join(notReady, "; ") + ")"
 	}
-	return standing{stateReady, line}
+	return status{stateReady, line}
 }
 
 // delayed: the likeliest reason comes first. Ledger and envelope know; what the fleet says now is what it said a moment ago.
-func (ev *evidence) delayed(s *subject, p *queue.Place) standing {
-	in := span(p.Due.Sub(ev.brokerNow))
-	if d, ok := ev.between(s); ok {
-		return d
+func (d *diagnosis) delayed(j *job, p *queue.Place) status {
+	in := span(p.Due.Sub(d.brokerNow))
+	if st, ok := d.between(j); ok {
+		return st
 	}
-	if nb := p.Envelope.NotBefore; nb.After(ev.brokerNow) {
-		return standing{stateScheduled, fmt.Sprintf("is scheduled for %s, in %s", cli.Time(nb), span(nb.Sub(ev.brokerNow)))}
+	if nb := p.Envelope.NotBefore; nb.After(d.brokerNow) {
+		return status{stateScheduled, fmt.Sprintf("is scheduled for %s, in %s", cli.Time(nb), span(nb.Sub(d.brokerNow)))}
 	}
 	if p.Deliveries == 0 {
-		return standing{stateScheduled, fmt.Sprintf("is scheduled for %s, in %s", cli.Time(p.Due), in)}
+		return status{stateScheduled, fmt.Sprintf("is scheduled for %s, in %s", cli.Time(p.Due), in)}
 	}
-	if d, ok := ev.refused(s); ok {
-		d.why += "; it is looked at again in " + in
-		return d
+	if st, ok := d.refused(j); ok {
+		st.why += "; it is looked at again in " + in
+		return st
 	}
-	if v := ev.poolOf(s); v != nil && v.Full > 0 {
-		return standing{statePoolFull, fmt.Sprintf("was put back, likely for want of a place: %s; it comes back in %s", v, in)}
+	if v := d.poolOf(j); v != nil && v.Full > 0 {
+		return status{statePoolFull, fmt.Sprintf("was put back, likely for want of a place: %s; it comes back in %s", v, in)}
 	}
-	if _, known := ev.kindOf(s); !known && len(ev.reports) > 0 && s.kind != "" {
-		return standing{stateUnknownKind, fmt.Sprintf("waits for a worker that knows its kind %s: none of the %s does; it is looked at again in %s",
-			s.kind, count(len(ev.reports), "live worker"), in)}
+	if _, known := d.kindOf(j); !known && len(d.reports) > 0 && j.kind != "" {
+		return status{stateUnknownKind, fmt.Sprintf("waits for a worker that knows its kind %s: none of the %s does; it is looked at again in %s",
+			j.kind, count(len(d.reports), "live worker"), in)}
 	}
-	return standing{stateDeferred, fmt.Sprintf("was put back, delivered %s so far, and comes back in %s", count(p.Deliveries, "time"), in)}
+	return status{stateDeferred, fmt.Sprintf("was put back, delivered %s so far, and comes back in %s", count(p.Deliveries, "time"), in)}
 }
 
 // between: a failed attempt, and the next one not due yet.
-func (ev *evidence) between(s *subject) (standing, bool) {
-	l := s.ledger()
-	if l == nil || l.State != 0 || l.Closed || len(l.History) == 0 || !l.Until.After(ev.claimsNow) {
-		return standing{}, false
+func (d *diagnosis) between(j *job) (status, bool) {
+	l := j.ledger()
+	if l == nil || l.State != 0 || l.Closed || len(l.History) == 0 || !l.Until.After(d.claimsNow) {
+		return status{}, false
 	}
 	last := l.History[len(l.History)-1]
-	why := fmt.Sprintf("waits for attempt %s, due at %s, in %s, since attempt %d failed: %s", ev.attemptOf(s, l.Attempt+1), cli.Time(l.Until),
-		span(l.Until.Sub(ev.claimsNow)), last.Number, headline(last.Error))
-	if v := fleet.Look(ev.reports, s.destination); v.Refusing > 0 && ev.closed(s) == "" {
-		why += "; its destination " + s.destination + " refuses jobs as well: " + ev.refusal(v)
+	why := fmt.Sprintf("waits for attempt %s, due at %s, in %s, since attempt %d failed: %s", d.attemptOf(j, l.Attempt+1), cli.Time(l.Until),
+		span(l.Until.Sub(d.claimsNow)), last.Number, headline(last.Error))
+	if v := fleet.Look(d.reports, j.destination); v.Refusing > 0 && d.closed(j) == "" {
+		why += "; its destination " + j.destination + " refuses jobs as well: " + d.refusal(v)
 	}
-	return standing{stateBetween, why}, true
+	return status{stateBetween, why}, true
 }
 
 // refused: the destination refuses jobs at some worker now.
-func (ev *evidence) refused(s *subject) (standing, bool) {
-	if closed := ev.closed(s); closed != "" {
-		return standing{stateEndpointClosed, "waits: " + closed}, true
+func (d *diagnosis) refused(j *job) (status, bool) {
+	if closed := d.closed(j); closed != "" {
+		return status{stateEndpointClosed, "waits: " + closed}, true
 	}
-	v := fleet.Look(ev.reports, s.destination)
-	if s.destination == "" || v.Refusing == 0 {
-		return standing{}, false
+	v := fleet.Look(d.reports, j.destination)
+	if j.destination == "" || v.Refusing == 0 {
+		return status{}, false
 	}
-	return standing{stateDestinationOpen, fmt.Sprintf("waits for its destination %s: %s", s.destination, ev.refusal(v))}, true
+	return status{stateDestinationOpen, fmt.Sprintf("waits for its destination %s: %s", j.destination, d.refusal(v))}, true
 }
 
 // refusal says why a destination refuses jobs.
-func (ev *evidence) refusal(v fleet.View) string {
+func (d *diagnosis) refusal(v fleet.View) string {
 	at := fmt.Sprintf("at %d of %s", v.Refusing, count(v.Workers, "worker"))
 	next := ""
 	if wait := v.Next.Sub(v.Now); !v.Next.IsZero() && wait > 0 {
 		next = ", next try in " + span(wait)
 	}
-	switch d := v.Worst; {
-	case d.Override == "forced_open" && ev.targets[d.Name] != nil:
+	switch w := v.Worst; {
+	case w.Override == "forced_open" && d.endpoints[w.Name] != nil:
 		return "its endpoint is enabled, and workers hear of it within seconds"
-	case d.Override == "forced_open":
+	case w.Override == "forced_open":
 		return "an operator has forced its breaker open " + at
-	case d.State == "open", d.State == "half_open":
-		return fmt.Sprintf("its breaker is %s %s, since %s (%s)%s", strings.ReplaceAll(d.State, "_", "-"), at, cli.Time(v.Since), span(v.Now.Sub(v.Since)),
+	case w.State == "open", w.State == "half_open":
+		return fmt.Sprintf("its breaker is %s %s, since %s (%s)%s", strings.ReplaceAll(w.State, "_", "-"), at, cli.Time(v.Since), span(v.Now.Sub(v.Since)),
 			strings.Replace(next, "try", "probe", 1))
-	case d.Reason == "gated":
-		return "it asked to be left alone " + at + next
+	case w.Reason == "gated":
+		return "it is throttled (Retry-After) " + at + next
 	default:
-		return fmt.Sprintf("it is refused %s (%s)%s", at, d.Reason, next)
+		return fmt.Sprintf("it is refused %s (%s)%s", at, w.Reason, next)
 	}
 }
 
 // waitingUnseen judges an unfinished job by its ledger alone, where the broker cannot tell or has too many messages.
-func (ev *evidence) waitingUnseen(s *subject) (standing, bool) {
-	if d, ok := ev.between(s); ok {
-		return d, true
+func (d *diagnosis) waitingUnseen(j *job) (status, bool) {
+	if st, ok := d.between(j); ok {
+		return st, true
 	}
-	l := s.ledger()
+	l := j.ledger()
 	if l == nil {
-		return ev.refused(s)
+		return d.refused(j)
 	}
-	if c := s.claim; c != nil && c.Job == s.job && c.State == idempotency.StatusAcquired {
-		return standing{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago: that worker has died, or lost its store; the broker delivers it again when the lease is over",
-			c.Owner, span(ev.claimsNow.Sub(c.Until)))}, true
+	if c := j.claim; c != nil && c.Job == j.id && c.State == idempotency.StatusAcquired {
+		return status{stateWorkerLost, fmt.Sprintf("was running at %s, whose claim ran out %s ago: that worker has died, or lost its store; the broker delivers it again when the lease is over",
+			c.Owner, span(d.claimsNow.Sub(c.Until)))}, true
 	}
-	if d, ok := ev.refused(s); ok {
-		return d, true
+	if st, ok := d.refused(j); ok {
+		return st, true
 	}
-	return standing{stateUnfinished, fmt.Sprintf("waits for attempt %s in the broker, which cannot tell where", ev.attemptOf(s, l.Attempt+1))}, true
+	return status{stateUnfinished, fmt.Sprintf("waits for attempt %s in the broker, which cannot tell where", d.attemptOf(j, l.Attempt+1))}, true
 }
 
 // gone: unfinished by its ledger, and a whole search found no message.
-func (ev *evidence) gone(s *subject) (standing, bool) {
-	if !ev.finds || !ev.complete || s.ledger() == nil {
-		return standing{}, false
+func (d *diagnosis) gone(j *job) (status, bool) {
+	if !d.finds || !d.complete || j.ledger() == nil {
+		return status{}, false
 	}
-	return standing{stateGone, fmt.Sprintf("was not finished after %s, and its message is in no queue: nothing is going to run it. Enqueue it again under the same id",
-		count(s.ledger().Attempt, "attempt"))}, true
+	return status{stateGone, fmt.Sprintf("was not finished after %s, and its message is in no queue: nothing is going to run it. Enqueue it again under the same id",
+		count(j.ledger().Attempt, "attempt"))}, true
 }

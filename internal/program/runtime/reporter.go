@@ -17,32 +17,32 @@ import (
 const (
 	// reportTimeout bounds one report. The worker never waits for one.
 	reportTimeout = 5 * time.Second
-	// farewell bounds taking the report away at the stop, which does wait.
-	farewell = time.Second
+	// removeTimeout bounds taking the report away at the stop, which does wait.
+	removeTimeout = time.Second
 )
 
-// reporter puts a worker's state on the fleet's board every two seconds, from a goroutine of its own. A board that is away costs nothing but a
+// reporter puts a worker's state on the status store every two seconds, from a goroutine of its own. A status store that is away costs nothing but a
 // line in the log.
 type reporter struct {
-	board  fleet.StatusStore
-	worker *worker.Worker
-	self   fleet.Report // what never changes
-	logger *slog.Logger
-	away   bool      // the last report failed
-	heard  time.Time // when the board last told of others
+	statuses fleet.StatusStore
+	worker   *worker.Worker
+	self     fleet.Report // what never changes
+	logger   *slog.Logger
+	away     bool      // the last report failed
+	readAt   time.Time // when the reports of others were last read
 }
 
 // startReports reports until the function that it returns is called, which takes the report away: after a clean stop nobody counts on this worker.
-// Without a board it does nothing.
-func startReports(ctx context.Context, board fleet.StatusStore, broker string, w *worker.Worker, logger *slog.Logger) (stop func()) {
-	if board == nil {
+// Without a status store it does nothing.
+func startReports(ctx context.Context, statuses fleet.StatusStore, broker string, w *worker.Worker, logger *slog.Logger) (stop func()) {
+	if statuses == nil {
 		return func() {}
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	r := &reporter{board: board, worker: w, logger: logger, self: fleet.Report{
+	r := &reporter{statuses: statuses, worker: w, logger: logger, self: fleet.Report{
 		ID: rand.Text(), Host: host, PID: os.Getpid(), Version: cli.BuildOf().Version, Broker: broker, Started: time.Now(),
 	}}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a worker that finishes its jobs is still there
@@ -76,7 +76,7 @@ func (r *reporter) publish(ctx context.Context, uses []string) {
 	defer cancel()
 	report := reportOf(r.self, r.worker.Snapshot(), time.Now())
 	report.Shared = uses
-	err := r.board.Publish(within, report)
+	err := r.statuses.Publish(within, report)
 	switch {
 	case ctx.Err() != nil:
 	case err != nil && !r.away:
@@ -89,9 +89,9 @@ func (r *reporter) publish(ctx context.Context, uses []string) {
 }
 
 func (r *reporter) remove(ctx context.Context) {
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
-	if err := r.board.Remove(within, r.self.ID); err != nil {
+	if err := r.statuses.Remove(within, r.self.ID); err != nil {
 		r.logger.Debug("this worker's report could not be taken away; it is ignored when it is older than the limit", "limit", fleet.Live, "error", err)
 	}
 }

@@ -81,8 +81,8 @@ func idle(t *testing.T) *worker.Worker {
 	return w
 }
 
-// TestReportsSurviveABoardThatIsAway: a worker tells of itself as soon as the database is there, and neither waits for it nor fails with it.
-func TestReportsSurviveABoardThatIsAway(t *testing.T) {
+// TestReportsSurviveAStatusStoreThatIsAway: a worker tells of itself as soon as the database is there, and neither waits for it nor fails with it.
+func TestReportsSurviveAStatusStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	direct, schema := testserver.Schema(t)
 	target, err := url.Parse(testserver.Postgres(t))
@@ -101,12 +101,12 @@ func TestReportsSurviveABoardThatIsAway(t *testing.T) {
 	w.Destinations().Force("https://user:pw@shop.example.com/x?token=y", time.Now(), pools.OverrideOpen)
 	log := &lines{}
 	stop := startReports(t.Context(), fleetpostgres.New(pool, schema), "embedded", w, slog.New(slog.NewTextHandler(log, nil)))
-	await(t, "the log tells that the board is away", func() bool { return log.count("tools do not see this worker") == 1 })
+	await(t, "the log tells that the status store is away", func() bool { return log.count("tools do not see this worker") == 1 })
 
 	proxy.Restore()
-	board := fleetpostgres.New(direct, schema)
+	statuses := fleetpostgres.New(direct, schema)
 	reports := func() []fleet.Report {
-		all, err := board.Reports(t.Context())
+		all, err := statuses.Reports(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,8 +133,8 @@ func TestReportsSurviveABoardThatIsAway(t *testing.T) {
 	}
 }
 
-// TestStopDoesNotWaitForABoardThatHangs: a network that swallows everything costs a stop no more than the farewell.
-func TestStopDoesNotWaitForABoardThatHangs(t *testing.T) {
+// TestStopDoesNotWaitForAStatusStoreThatHangs: a network that swallows everything costs a stop no more than the farewell.
+func TestStopDoesNotWaitForAStatusStoreThatHangs(t *testing.T) {
 	t.Parallel()
 	_, schema := testserver.Schema(t)
 	target, err := url.Parse(testserver.Postgres(t))
@@ -161,6 +161,6 @@ func TestStopDoesNotWaitForABoardThatHangs(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(30 * time.Second):
-		t.Fatal("the stop waits for the board")
+		t.Fatal("the stop waits for the status store")
 	}
 }

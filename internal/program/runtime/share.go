@@ -9,7 +9,7 @@ import (
 )
 
 // share tells the worker what the rest of the fleet knows of the destinations that are to be shared. Where there are none it asks nobody. While the
-// board does not answer, what was heard last holds until it is too old; then the worker is on its own.
+// status store does not answer, what was heard last holds until it is too old; then the worker is on its own.
 func (r *reporter) share(ctx context.Context, uses []string) {
 	d := r.worker.Destinations()
 	if !d.Shares() {
@@ -17,13 +17,13 @@ func (r *reporter) share(ctx context.Context, uses []string) {
 	}
 	within, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	reports, err := r.board.Reports(within)
+	reports, err := r.statuses.Reports(within)
 	now := time.Now()
 	switch {
 	case err == nil || len(reports) > 0: // a report of another version is left out
-		r.heard = now
+		r.readAt = now
 		d.Share(now, peersOf(fleet.Peers(reports, r.self.ID, uses), now))
-	case now.Sub(r.heard) > fleet.Live:
+	case now.Sub(r.readAt) > fleet.Live:
 		d.Share(now, nil)
 	}
 }

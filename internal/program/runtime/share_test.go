@@ -27,7 +27,7 @@ type sharer struct {
 	calls  atomic.Int32
 }
 
-func newSharer(t *testing.T, owner string, board fleet.StatusStore) *sharer {
+func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 	t.Helper()
 	broker, err := embedded.OpenMemory(t.Context())
 	if err != nil {
@@ -61,7 +61,7 @@ func newSharer(t *testing.T, owner string, board fleet.StatusStore) *sharer {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	reports := startReports(ctx, board, "embedded", s.Worker, slog.New(slog.DiscardHandler))
+	reports := startReports(ctx, statuses, "embedded", s.Worker, slog.New(slog.DiscardHandler))
 	t.Cleanup(func() {
 		reports()
 		stop()
@@ -87,8 +87,8 @@ func (s *sharer) enqueue(t *testing.T, n int) {
 
 func (s *sharer) peek() pools.Verdict { return s.Destinations().Peek("api", time.Now(), false) }
 
-// TestWorkersShareWhatTheyKnow: of two workers on one board, the one that has seen nothing waits while the breaker of the other is open, both
-// divide the rate, and each is on its own again when the board is away.
+// TestWorkersShareWhatTheyKnow: of two workers on one status store, the one that has seen nothing waits while the breaker of the other is open, both
+// divide the rate, and each is on its own again when the status store is away.
 func TestWorkersShareWhatTheyKnow(t *testing.T) {
 	t.Parallel()
 	direct, schema := testserver.Schema(t)
@@ -135,7 +135,7 @@ func TestWorkersShareWhatTheyKnow(t *testing.T) {
 	await(t, "b is free with a", func() bool { return b.peek().OK() })
 
 	proxy.Cut()
-	await(t, "b is on its own without the board", func() bool { return users(b) == 0 })
+	await(t, "b is on its own without the status store", func() bool { return users(b) == 0 })
 	await(t, "a notices that b is gone", func() bool { return users(a) == 0 })
 	if !b.peek().OK() {
 		t.Errorf("b: %+v", b.peek())

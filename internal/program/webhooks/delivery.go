@@ -80,13 +80,13 @@ func (s *Settings) Deliveries(ctx context.Context, open *backends.Set, e webhook
 	if err := called(ctx, open.Journal, e, byID); err != nil {
 		return nil, err
 	}
-	fates := make([]Delivery, 0, len(byID))
+	deliveries := make([]Delivery, 0, len(byID))
 	for id, f := range byID {
 		f.Job = webhook.DeliveryID(e.Tenant, id, e.ID)
-		fates = append(fates, *f)
+		deliveries = append(deliveries, *f)
 	}
-	slices.SortFunc(fates, func(a, b Delivery) int { return strings.Compare(a.Endpoint, b.Endpoint) })
-	return fates, nil
+	slices.SortFunc(deliveries, func(a, b Delivery) int { return strings.Compare(a.Endpoint, b.Endpoint) })
+	return deliveries, nil
 }
 
 // wanted notes the endpoints of the registry that want an event. One that the file has, too, is the registry's.

@@ -28,10 +28,10 @@ const (
 )
 
 // SetStates says of each delivery of an event where it stands. It asks line, dead letters and claims for each that no logged call delivered.
-func (s *Settings) SetStates(ctx context.Context, open *backends.Set, e webhook.Event, fates []Delivery) error {
-	for i := range fates {
-		if err := fates[i].setState(ctx, open, e); err != nil {
-			return fmt.Errorf("delivery of event %s to endpoint %s: %w", e.ID, fates[i].Endpoint, err)
+func (s *Settings) SetStates(ctx context.Context, open *backends.Set, e webhook.Event, deliveries []Delivery) error {
+	for i := range deliveries {
+		if err := deliveries[i].setState(ctx, open, e); err != nil {
+			return fmt.Errorf("delivery of event %s to endpoint %s: %w", e.ID, deliveries[i].Endpoint, err)
 		}
 	}
 	return nil

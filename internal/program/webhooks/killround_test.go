@@ -54,22 +54,22 @@ func (e killEndpoint) wants(event int) bool {
 }
 
 const (
-	killSlots = 20
-	killLease = 2 * time.Second
-	killCrew  = 2 // workers
+	killSlots   = 20
+	killLease   = 2 * time.Second
+	killWorkers = 2 // workers
 )
 
 // killRound is a plan at work.
 type killRound struct {
-	plan     killPlan
-	dir      string
-	stack    *backends.Set
-	queue    string
-	receiver *killReceiver
-	crew     []*faultlab.Child // the workers, then the publisher
-	kills    []faultlab.Kill   // of workers
-	cut      int               // publishings that a kill has cut
-	events   int               // that were confirmed
+	plan      killPlan
+	dir       string
+	backends  *backends.Set
+	queue     string
+	receiver  *killReceiver
+	processes []*faultlab.Child // the workers, then the publisher
+	kills     []faultlab.Kill   // of workers
+	cut       int               // publishings that a kill has cut
+	events    int               // that were confirmed
 }
 
 func newKillRound(t *testing.T, plan killPlan) *killRound {
@@ -91,16 +91,16 @@ func newKillRound(t *testing.T, plan killPlan) *killRound {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.stack, err = backends.Open(t.Context(), cfg, backends.Create, slog.New(slog.DiscardHandler)); err != nil {
+	if r.backends, err = backends.Open(t.Context(), cfg, backends.Create, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := r.stack.Close(); err != nil {
+		if err := r.backends.Close(); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
 	r.queue = cfg.Queues[0].Name
-	if err := r.stack.Broker.CreateQueue(t.Context(), r.queue); err != nil {
+	if err := r.backends.Broker.CreateQueue(t.Context(), r.queue); err != nil {
 		t.Fatal(err)
 	}
 	r.addEndpoints(t, cfg)
@@ -113,7 +113,7 @@ func (r *killRound) addEndpoints(t *testing.T, cfg *config.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registry, err := settings.Registry(r.stack.Endpoints)
+	registry, err := settings.Registry(r.backends.Endpoints)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,22 +148,22 @@ func (r *killRound) start(t *testing.T, publish bool) *faultlab.Child {
 func (r *killRound) run(t *testing.T) {
 	t.Helper()
 	began := time.Now()
-	for range killCrew {
-		r.crew = append(r.crew, r.start(t, false))
+	for range killWorkers {
+		r.processes = append(r.processes, r.start(t, false))
 	}
-	r.crew = append(r.crew, r.start(t, true))
+	r.processes = append(r.processes, r.start(t, true))
 	for step := range r.plan.kills {
 		time.Sleep(900 * time.Millisecond) // a kill may come at any time
-		if victim := step % len(r.crew); victim < killCrew {
+		if victim := step % len(r.processes); victim < killWorkers {
 			r.awaitTaken()
-			r.kills = append(r.kills, r.crew[victim].Kill(t))
-			r.crew[victim] = r.start(t, false)
+			r.kills = append(r.kills, r.processes[victim].Kill(t))
+			r.processes[victim] = r.start(t, false)
 		} else {
 			r.killPublisher(t)
 		}
 	}
 	r.awaitConfirmed(t)
-	r.crew[killCrew].Stop(t)
+	r.processes[killWorkers].Stop(t)
 	killed := time.Now()
 	begun, confirmed, _, err := readPublished(r.dir)
 	if err != nil || begun != confirmed {
@@ -172,7 +172,7 @@ func (r *killRound) run(t *testing.T) {
 	r.events = confirmed
 	r.drain(t)
 	t.Logf("killed for %.1fs, all ended %.1fs later", killed.Sub(began).Seconds(), time.Since(killed).Seconds())
-	for _, c := range r.crew[:killCrew] {
+	for _, c := range r.processes[:killWorkers] {
 		c.Stop(t)
 	}
 }
@@ -182,12 +182,12 @@ func (r *killRound) killPublisher(t *testing.T) {
 	t.Helper()
 	for hit, tries := false, 0; !hit && tries < 5; tries++ {
 		r.awaitPublishing(t)
-		r.crew[killCrew].Kill(t)
+		r.processes[killWorkers].Kill(t)
 		begun, confirmed, cut, err := readPublished(r.dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.crew[killCrew] = r.start(t, true)
+		r.processes[killWorkers] = r.start(t, true)
 		if hit = cut > r.cut; r.plan.mutation == unconfirmed {
 			hit = begun == confirmed && keptBack(confirmed)
 		}
@@ -211,7 +211,7 @@ func (r *killRound) awaitConfirmed(t *testing.T) {
 			err = errors.New("it was begun a minute ago")
 		}
 	}
-	t.Fatalf("event %d is not published: %v\n%s", cut-1, err, r.crew[killCrew].Log())
+	t.Fatalf("event %d is not published: %v\n%s", cut-1, err, r.processes[killWorkers].Log())
 }
 
 // awaitTaken waits until a delivery has just been taken, if one comes soon: what follows is what a kill should come between.
@@ -251,10 +251,10 @@ func (r *killRound) drain(t *testing.T) {
 		rest = 200 * time.Millisecond
 	}
 	for calm := time.Now(); time.Since(calm) < rest; time.Sleep(50 * time.Millisecond) { // between looks at what the workers do
-		d, err := r.stack.Broker.Depth(t.Context(), r.queue)
+		d, err := r.backends.Broker.Depth(t.Context(), r.queue)
 		waiting := 0
 		for _, e := range killEndpoints {
-			n, lineErr := r.stack.Lines.Waiting(t.Context(), e.id)
+			n, lineErr := r.backends.Lines.Waiting(t.Context(), e.id)
 			if lineErr != nil {
 				err = lineErr
 			}
@@ -268,7 +268,7 @@ func (r *killRound) drain(t *testing.T) {
 			calm = time.Now()
 		}
 		if time.Now().After(limit) {
-			t.Errorf("it does not end: %d wait in lines, %d are missing, the queue: %+v, %v\n%s", waiting, len(r.missing(r.dead(t))), d, err, r.crew[0].Log())
+			t.Errorf("it does not end: %d wait in lines, %d are missing, the queue: %+v, %v\n%s", waiting, len(r.missing(r.dead(t))), d, err, r.processes[0].Log())
 			return
 		}
 	}
@@ -278,7 +278,7 @@ func (r *killRound) drain(t *testing.T) {
 func (r *killRound) dead(t *testing.T) map[string]dlq.Entry {
 	t.Helper()
 	found := map[string]dlq.Entry{}
-	list, _, err := r.stack.Letters.List(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateDead}}, "", 10_000)
+	list, _, err := r.backends.Letters.List(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateDead}}, "", 10_000)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -213,7 +213,7 @@ func (r *Service) Run(ctx context.Context) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	for name, run := range map[string]func(context.Context) error{
-		"mirror": r.mirror.Run, "recorder": r.recorder.Run, "keeper": r.disabler.Run, "ordering": r.ordering.Run,
+		"mirror": r.mirror.Run, "recorder": r.recorder.Run, "auto-disabler": r.disabler.Run, "ordering": r.ordering.Run,
 	} {
 		group.Go(func() error {
 			if err := run(ctx); err != nil {

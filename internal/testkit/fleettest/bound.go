@@ -77,7 +77,7 @@ func testAnyID(e *env) {
 		if n := len(e.reports()); n != 1 {
 			e.Errorf("publisher %.20q has %d reports", id, n)
 		}
-		if err := e.board.Remove(e.Context(), r.ID); err != nil {
+		if err := e.store.Remove(e.Context(), r.ID); err != nil {
 			e.Fatalf("remove: %v", err)
 		}
 		e.wants()

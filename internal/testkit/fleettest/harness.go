@@ -12,17 +12,17 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 )
 
-// Harness connects the suite to a board.
+// Harness connects the suite to a status store.
 type Harness struct {
-	// Open returns a board that is closed by t.Cleanup. It may hold reports of others. It is called inside a synctest bubble unless Age is
+	// Open returns a status store that is closed by t.Cleanup. It may hold reports of others. It is called inside a synctest bubble unless Age is
 	// set. Required.
 	Open func(t *testing.T) fleet.StatusStore
-	// Age makes a publisher's report older by d than it is. Nil means that the board reads time.Now: each test then runs in a synctest
+	// Age makes a publisher's report older by d than it is. Nil means that the status store reads time.Now: each test then runs in a synctest
 	// bubble, where time passes at once.
 	Age func(t *testing.T, id string, d time.Duration)
 }
 
-// Run runs the suite against the board of h.
+// Run runs the suite against the status store of h.
 func Run(t *testing.T, h Harness) {
 	for _, group := range [][]testCase{publishTests(), boundTests()} {
 		for _, tc := range group {
@@ -38,7 +38,7 @@ type testCase struct {
 
 func (h Harness) run(t *testing.T, test func(*env)) {
 	body := func(t *testing.T) {
-		e := &env{T: t, board: h.Open(t), age: h.Age, name: fmt.Sprintf("fleettest-%d-%d", time.Now().UnixNano(), names.Add(1))}
+		e := &env{T: t, store: h.Open(t), age: h.Age, name: fmt.Sprintf("fleettest-%d-%d", time.Now().UnixNano(), names.Add(1))}
 		if e.age == nil {
 			e.age = func(_ *testing.T, _ string, d time.Duration) { time.Sleep(d) }
 		}
@@ -53,10 +53,10 @@ func (h Harness) run(t *testing.T, test func(*env)) {
 
 var names atomic.Int64
 
-// env is one test's board, and a name that the publishers of no other test begin with.
+// env is one test's status store, and a name that the publishers of no other test begin with.
 type env struct {
 	*testing.T
-	board fleet.StatusStore
+	store fleet.StatusStore
 	age   func(t *testing.T, id string, d time.Duration)
 	name  string
 }
@@ -71,7 +71,7 @@ func (e *env) report(publisher string) fleet.Report {
 
 func (e *env) publish(r fleet.Report) {
 	e.Helper()
-	if err := e.board.Publish(e.Context(), r); err != nil {
+	if err := e.store.Publish(e.Context(), r); err != nil {
 		e.Fatalf("publish: %v", err)
 	}
 }
@@ -79,7 +79,7 @@ func (e *env) publish(r fleet.Report) {
 // reports returns those of this test.
 func (e *env) reports() []fleet.Report {
 	e.Helper()
-	all, err := e.board.Reports(e.Context())
+	all, err := e.store.Reports(e.Context())
 	if err != nil {
 		e.Fatalf("reports: %v", err)
 	}

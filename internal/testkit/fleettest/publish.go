@@ -22,7 +22,7 @@ func publishTests() []testCase {
 		{"Publish/a done context ends it", testDone},
 		{"Reports/sorted by owner", testSorted},
 		{"Reports/a worker that is not heard of is left out", testLive},
-		{"Reports/times are the board's", testSkew},
+		{"Reports/times are the store's", testSkew},
 		{"Remove/takes one away", testRemove},
 	}
 }
@@ -46,7 +46,7 @@ func testWhole(e *env) {
 	e.same(r, got)
 }
 
-// same compares reports; their times differ by how long it took to reach the board.
+// same compares reports; their times differ by how long it took to reach the status store.
 func (e *env) same(want, got fleet.Report) {
 	e.Helper()
 	if diff := cmp.Diff(fixed(want), fixed(got), cmpopts.EquateApproxTime(time.Microsecond)); diff != "" {
@@ -54,7 +54,7 @@ func (e *env) same(want, got fleet.Report) {
 	}
 }
 
-// fixed returns r as it would be if it was sent at a fixed time, and without what boards add.
+// fixed returns r as it would be if it was sent at a fixed time, and without what status stores add.
 func fixed(r fleet.Report) fleet.Report {
 	r.Started = ago(r, r.Started)
 	r.Destinations = slices.Clone(r.Destinations)
@@ -92,7 +92,7 @@ func testAtOnce(e *env) {
 			for n := range 5 {
 				r := e.report(fmt.Sprintf("%02d", i))
 				r.InFlight = n
-				if err := e.board.Publish(e.Context(), r); err != nil {
+				if err := e.store.Publish(e.Context(), r); err != nil {
 					e.Errorf("publish: %v", err)
 				}
 			}
@@ -113,10 +113,10 @@ func testAtOnce(e *env) {
 func testRefused(e *env) {
 	r := e.report("a")
 	r.Sent = time.Time{}
-	if err := e.board.Publish(e.Context(), r); err == nil {
+	if err := e.store.Publish(e.Context(), r); err == nil {
 		e.Error("a report without a time was taken")
 	}
-	if err := e.board.Publish(e.Context(), fleet.Report{Sent: time.Now()}); err == nil {
+	if err := e.store.Publish(e.Context(), fleet.Report{Sent: time.Now()}); err == nil {
 		e.Error("a report without an id was taken")
 	}
 	e.wants()
@@ -125,10 +125,10 @@ func testRefused(e *env) {
 func testDone(e *env) {
 	ctx, cancel := context.WithCancel(e.Context())
 	cancel()
-	if err := e.board.Publish(ctx, e.report("a")); err == nil {
+	if err := e.store.Publish(ctx, e.report("a")); err == nil {
 		e.Error("published under a context that was done")
 	}
-	if _, err := e.board.Reports(ctx); err == nil {
+	if _, err := e.store.Reports(ctx); err == nil {
 		e.Error("read under a context that was done")
 	}
 	e.wants()
@@ -177,7 +177,7 @@ func testRemove(e *env) {
 	e.publish(e.report("a"))
 	e.publish(e.report("b"))
 	for range 2 { // the second finds nothing
-		if err := e.board.Remove(e.Context(), e.name+"a"); err != nil {
+		if err := e.store.Remove(e.Context(), e.name+"a"); err != nil {
 			e.Fatalf("remove: %v", err)
 		}
 		e.wants("b")

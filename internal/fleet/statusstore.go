@@ -9,7 +9,7 @@ import (
 const (
 	// Every is how often a worker publishes.
 	Every = 2 * time.Second
-	// Live is how old a report may be. A worker that has not been heard of for longer counts as gone: it has died, or cannot reach the board.
+	// Live is how old a report may be. A worker that has not been heard of for longer counts as gone: it has died, or cannot reach the status store.
 	Live = 10 * time.Second
 )
 
@@ -26,5 +26,5 @@ type StatusStore interface {
 	Remove(ctx context.Context, id string) error
 }
 
-// ErrUnavailable means that the board cannot be asked for now. The call may be repeated.
-var ErrUnavailable = errors.New("fleet board unavailable")
+// ErrUnavailable means that the status store cannot be asked for now. The call may be repeated.
+var ErrUnavailable = errors.New("fleet status store unavailable")

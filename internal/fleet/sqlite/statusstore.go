@@ -32,7 +32,7 @@ type Store struct{ file *sqlitefile.File }
 
 var _ fleet.StatusStore = (*Store)(nil)
 
-// New returns the board in file and makes or upgrades its table. The caller keeps and closes the file.
+// New returns the status store in file and makes or upgrades its table. The caller keeps and closes the file.
 func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
 	if err := file.Migrate(ctx, "fleet", migrations); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

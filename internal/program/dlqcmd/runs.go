@@ -13,15 +13,15 @@ import (
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
-// lives are the runs of a job: those that ended as dead letters, and what comes next.
-type lives struct {
+// runs are the runs of a job: those that ended as dead letters, and what comes next.
+type runs struct {
 	// Runs are the job's other entries, newest first.
-	Runs []life `json:"runs,omitempty"`
-	Next next   `json:"next_run"`
+	Runs []otherRun `json:"runs,omitempty"`
+	Next nextRun    `json:"next_run"`
 }
 
-// life is another entry of the same job.
-type life struct {
+// otherRun is another entry of the same job.
+type otherRun struct {
 	ID        string    `json:"id"`
 	State     dlq.State `json:"state"`
 	ChangedAt time.Time `json:"changed_at"`
@@ -29,22 +29,22 @@ type life struct {
 	Error     string    `json:"error"`
 }
 
-// next is what became, or would become, of the run after an entry.
-type next struct {
+// nextRun is what became, or would become, of the run after an entry.
+type nextRun struct {
 	Run int `json:"run"`
-	// Fate is completed, died, pending or unknown for a run that a replay has started; would_replay, would_be_left_out or
+	// Status is completed, died, pending or unknown for a run that a replay has started; would_replay, would_be_left_out or
 	// would_be_refused for one that none has; none where there is none to come.
-	Fate string `json:"fate"`
-	Why  string `json:"why,omitempty"`
+	Status string `json:"fate"`
+	Why    string `json:"why,omitempty"`
 }
 
 // String returns the line for people.
-func (n next) String() string {
+func (n nextRun) String() string {
 	text := map[string]string{
 		"completed": "run %d has completed", "died": "run %d died again", "pending": "run %d was published and has not ended yet",
 		"unknown": "run %d was published; what became of it is not known", "would_replay": "a replay would start run %d",
 		"would_be_left_out": "a replay would leave it out", "would_be_refused": "a replay would refuse it", "none": "none",
-	}[n.Fate]
+	}[n.Status]
 	if strings.Contains(text, "%d") {
 		text = fmt.Sprintf(text, n.Run)
 	}
@@ -57,9 +57,9 @@ func (n next) String() string {
 // shownRuns is the most other runs that show lists.
 const shownRuns = 20
 
-// livesOf looks for the other runs of e's job, and for the fate of its next run.
-func (s *session) livesOf(ctx context.Context, e dlq.Entry) (*lives, error) {
-	all := &lives{}
+// runsOf looks for the other runs of e's job, and for what becomes of its next run.
+func (s *session) runsOf(ctx context.Context, e dlq.Entry) (*runs, error) {
+	all := &runs{}
 	if s.store != nil {
 		runs, _, err := s.store.List(ctx, dlq.Filter{Job: e.Job, States: dlq.States()}, "", shownRuns+1)
 		if err != nil {
@@ -67,20 +67,20 @@ func (s *session) livesOf(ctx context.Context, e dlq.Entry) (*lives, error) {
 		}
 		for _, r := range runs {
 			if r.ID != e.ID {
-				all.Runs = append(all.Runs, life{r.ID, r.State, r.ChangedAt, r.ClosedBy, r.Error})
+				all.Runs = append(all.Runs, otherRun{r.ID, r.State, r.ChangedAt, r.ClosedBy, r.Error})
 			}
 		}
 	}
 	var err error
-	all.Next, err = s.nextOf(ctx, e)
+	all.Next, err = s.nextRunOf(ctx, e)
 	return all, err
 }
 
-func (s *session) nextOf(ctx context.Context, e dlq.Entry) (next, error) {
-	n := next{Run: e.Run + 1, Fate: "none"}
+func (s *session) nextRunOf(ctx context.Context, e dlq.Entry) (nextRun, error) {
+	n := nextRun{Run: e.Run + 1, Status: "none"}
 	switch e.State {
 	case dlq.StateReplayed:
-		return s.fateOf(ctx, e)
+		return s.replayStatus(ctx, e)
 	case dlq.StateHeld:
 		n.Run, n.Why = e.Run, "workers release this run when its destination's breaker closes"
 		return n, nil
@@ -101,11 +101,11 @@ func (s *session) nextOf(ctx context.Context, e dlq.Entry) (next, error) {
 	case err != nil:
 		return n, err
 	case report.Refused > 0:
-		n.Fate, n.Why = "would_be_refused", report.Problems[0].Error
+		n.Status, n.Why = "would_be_refused", report.Problems[0].Error
 	case report.Completed > 0:
-		n.Fate, n.Why = "would_be_left_out", report.Problems[0].Error
+		n.Status, n.Why = "would_be_left_out", report.Problems[0].Error
 	default:
-		n.Fate = "would_replay"
+		n.Status = "would_replay"
 		if report.Forgotten > 0 {
 			n.Why = "whether its work has completed meanwhile, nobody can tell"
 		}
@@ -113,33 +113,33 @@ func (s *session) nextOf(ctx context.Context, e dlq.Entry) (next, error) {
 	return n, nil
 }
 
-// fateOf says what became of the run that a replay of e has started.
-func (s *session) fateOf(ctx context.Context, e dlq.Entry) (next, error) {
-	n := next{Run: e.Run + 1, Fate: "unknown"}
+// replayStatus says what became of the run that a replay of e has started.
+func (s *session) replayStatus(ctx context.Context, e dlq.Entry) (nextRun, error) {
+	n := nextRun{Run: e.Run + 1, Status: "unknown"}
 	if s.Claims == nil {
 		return n, nil
 	}
 	key := idempotency.Key{Scope: e.Kind, Value: cmp.Or(e.Key, e.Job)}
-	fate, err := dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Status(ctx, dlq.Republished{Job: e.Job, Run: n.Run, Key: key})
+	status, err := dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Status(ctx, dlq.Republished{Job: e.Job, Run: n.Run, Key: key})
 	if err != nil {
 		return n, err
 	}
-	switch fate {
+	switch status {
 	case dlq.ReplayStatusCompleted:
-		n.Fate = "completed"
+		n.Status = "completed"
 	case dlq.ReplayStatusDied:
-		n.Fate, n.Why = "died", "see "+dlq.EntryID(e.Job, n.Run)
+		n.Status, n.Why = "died", "see "+dlq.EntryID(e.Job, n.Run)
 	default:
-		n.Fate = "pending"
+		n.Status = "pending"
 		if time.Since(e.ChangedAt) > s.keyRetention {
-			n.Fate, n.Why = "unknown", fmt.Sprintf("it was replayed more than idempotency.retention (%s) ago", s.keyRetention)
+			n.Status, n.Why = "unknown", fmt.Sprintf("it was replayed more than idempotency.retention (%s) ago", s.keyRetention)
 		}
 	}
 	return n, nil
 }
 
 // String lists the other runs.
-func (l *lives) String() string {
+func (l *runs) String() string {
 	if len(l.Runs) == 0 {
 		return ""
 	}

@@ -56,12 +56,12 @@ func TestReportsReplaceEachOtherInPlace(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartPostgres(t)
 	pool, schema := testserver.SchemaAt(t, pgdb.Config{URL: server.URL()})
-	board := postgres.New(pool, schema)
+	statuses := postgres.New(pool, schema)
 	const workers, times = 20, 40
 	publish := func() error {
 		for i := range workers {
 			r := fleet.Report{ID: fmt.Sprint("worker ", i), Sent: time.Now(), Destinations: []fleet.Destination{{Name: "shop.example.com", State: "open"}}}
-			if err := board.Publish(t.Context(), r); err != nil {
+			if err := statuses.Publish(t.Context(), r); err != nil {
 				return err
 			}
 		}
@@ -89,10 +89,10 @@ func TestReportsReplaceEachOtherInPlace(t *testing.T) {
 	server.Start(t)
 	for deadline := time.Now().Add(30 * time.Second); publish() != nil; {
 		if time.Now().After(deadline) {
-			t.Fatal("the board does not come back")
+			t.Fatal("the status store does not come back")
 		}
 	}
-	if got, err := board.Reports(t.Context()); len(got) != workers || err != nil {
+	if got, err := statuses.Reports(t.Context()); len(got) != workers || err != nil {
 		t.Errorf("%d reports, %v", len(got), err)
 	}
 }
@@ -107,14 +107,14 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	board := postgres.New(gone, schema)
-	if err := board.Publish(t.Context(), fleet.Report{ID: "a", Sent: time.Now()}); !errors.Is(err, fleet.ErrUnavailable) {
+	statuses := postgres.New(gone, schema)
+	if err := statuses.Publish(t.Context(), fleet.Report{ID: "a", Sent: time.Now()}); !errors.Is(err, fleet.ErrUnavailable) {
 		t.Errorf("publish: %v", err)
 	}
-	if _, err := board.Reports(t.Context()); !errors.Is(err, fleet.ErrUnavailable) {
+	if _, err := statuses.Reports(t.Context()); !errors.Is(err, fleet.ErrUnavailable) {
 		t.Errorf("reports: %v", err)
 	}
-	if err := board.Remove(t.Context(), "a"); !errors.Is(err, fleet.ErrUnavailable) {
+	if err := statuses.Remove(t.Context(), "a"); !errors.Is(err, fleet.ErrUnavailable) {
 		t.Errorf("remove: %v", err)
 	}
 }
@@ -123,9 +123,9 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 func TestTheDeadAreRemoved(t *testing.T) {
 	t.Parallel()
 	pool, schema := testserver.Schema(t)
-	board := postgres.New(pool, schema)
+	statuses := postgres.New(pool, schema)
 	publish := func(id string) {
-		if err := board.Publish(t.Context(), fleet.Report{ID: id, Sent: time.Now()}); err != nil {
+		if err := statuses.Publish(t.Context(), fleet.Report{ID: id, Sent: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,7 +133,7 @@ func TestTheDeadAreRemoved(t *testing.T) {
 	age(t, pool, schema, "dead", 11*fleet.Live)
 	publish("late")
 	age(t, pool, schema, "late", 2*fleet.Live)
-	board.SweepNext()
+	statuses.SweepNext()
 	publish("living")
 	rows, err := pool.Query(t.Context(), `SELECT convert_from(id, 'UTF8') FROM `+pgx.Identifier{schema, "fleet"}.Sanitize()+` ORDER BY id`)
 	if err != nil {

@@ -32,7 +32,7 @@ var _ fleet.StatusStore = (*Store)(nil)
 // publishers each do.
 const sweepEvery = 10 * time.Minute
 
-// New returns the board in a schema that package migrations has made; empty means migrations.DefaultSchema. The caller keeps and closes
+// New returns the status store in a schema that package migrations has made; empty means migrations.DefaultSchema. The caller keeps and closes
 // the pool. Nothing is asked of the server yet.
 func New(pool *pgxpool.Pool, schema string) *Store {
 	table := pgx.Identifier{cmp.Or(schema, migrations.DefaultSchema), "fleet"}.Sanitize()

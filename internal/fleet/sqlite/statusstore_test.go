@@ -28,26 +28,26 @@ func open(t *testing.T, cfg sqlitefile.Config) (*sqlite.Store, *sqlitefile.File)
 			t.Error(err)
 		}
 	})
-	board, err := sqlite.New(t.Context(), file)
+	statuses, err := sqlite.New(t.Context(), file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return board, file
+	return statuses, file
 }
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.StatusStore {
-		board, _ := open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
-		return board
+		statuses, _ := open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db")})
+		return statuses
 	}})
 }
 
 func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
 	fleettest.Run(t, fleettest.Harness{Open: func(t *testing.T) fleet.StatusStore {
-		board, _ := open(t, sqlitefile.Config{Path: ":memory:"})
-		return board
+		statuses, _ := open(t, sqlitefile.Config{Path: ":memory:"})
+		return statuses
 	}})
 }
 
@@ -71,9 +71,9 @@ func exec(t *testing.T, file *sqlitefile.File, statement string, args ...any) {
 // TestTheDeadAreRemoved: a row is no more once a living worker has published after it has become too old.
 func TestTheDeadAreRemoved(t *testing.T) {
 	t.Parallel()
-	board, file := open(t, sqlitefile.Config{Path: ":memory:"})
+	statuses, file := open(t, sqlitefile.Config{Path: ":memory:"})
 	publish := func(id string) {
-		if err := board.Publish(t.Context(), fleet.Report{ID: id, Sent: time.Now()}); err != nil {
+		if err := statuses.Publish(t.Context(), fleet.Report{ID: id, Sent: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,12 +87,12 @@ func TestTheDeadAreRemoved(t *testing.T) {
 
 func TestWhatCannotBeReadIsToldBesideTheRest(t *testing.T) {
 	t.Parallel()
-	board, file := open(t, sqlitefile.Config{Path: ":memory:"})
-	if err := board.Publish(t.Context(), fleet.Report{ID: "good", Sent: time.Now()}); err != nil {
+	statuses, file := open(t, sqlitefile.Config{Path: ":memory:"})
+	if err := statuses.Publish(t.Context(), fleet.Report{ID: "good", Sent: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	exec(t, file, `INSERT INTO caisson_fleet (id, at, report) VALUES (X'01', ?, X'ff')`, time.Now().UnixNano())
-	got, err := board.Reports(t.Context())
+	got, err := statuses.Reports(t.Context())
 	if len(got) != 1 || got[0].ID != "good" || err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("%d reports, error %v", len(got), err)
 	}
@@ -100,7 +100,7 @@ func TestWhatCannotBeReadIsToldBesideTheRest(t *testing.T) {
 
 func TestAFullDiskIsUnavailable(t *testing.T) {
 	t.Parallel()
-	board, file := open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db"), MaxSize: 64 << 10})
+	statuses, file := open(t, sqlitefile.Config{Path: filepath.Join(t.TempDir(), "test.db"), MaxSize: 64 << 10})
 	exec(t, file, `CREATE TABLE filler (data BLOB)`)
 	for {
 		err := file.Write(t.Context(), true, func(tx *sqlitefile.Tx) error {
@@ -118,7 +118,7 @@ func TestAFullDiskIsUnavailable(t *testing.T) {
 	for range fleet.MaxQueues {
 		r.Queues = append(r.Queues, fleet.Queue{Name: strings.Repeat("q", fleet.MaxName)})
 	}
-	if err := board.Publish(t.Context(), r); !errors.Is(err, fleet.ErrUnavailable) {
+	if err := statuses.Publish(t.Context(), r); !errors.Is(err, fleet.ErrUnavailable) {
 		t.Errorf("published on a full disk: %v", err)
 	}
 }
