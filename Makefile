@@ -15,7 +15,7 @@ VULN          ?= $(BIN)/govulncheck
 RACE_AT_ONCE  ?= -p 3 -parallel 16
 PLAIN_AT_ONCE ?= -p 2 -parallel 16
 # These wait the longest, so they begin first.
-LONGEST       ?= queue/rabbitmq/internal/faults queue/sqs/faulttest internal/testkit/faultlab/faulttest queue/sqs queue/rabbitmq queue/outbox webhook/endpoints worker internal/testkit/testserver
+LONGEST       ?= queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs queue/rabbitmq queue/outbox webhook/endpoints worker internal/testkit/testserver
 TEST_TIMEOUT  ?= 15m
 FUZZTIME      ?= 10s
 BENCHFLAGS    ?=

@@ -24,13 +24,16 @@ type record struct {
 }
 
 func (r *record) setup(reg *worker.Registry) error {
-	worker.Handle(reg, worker.Kind[[]byte]{Name: "note"}, func(ctx context.Context, payload []byte) error {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		job := worker.JobFrom(ctx)
-		r.seen = append(r.seen, fmt.Sprintf("%s %q key=%s dest=%s trace=%s", job.ID, payload, job.Key, job.Destination, job.Headers["traceparent"]))
-		return nil
-	})
+	worker.Handle(reg, worker.Kind[[]byte]{Name: "note"}, r.add)
+	return nil
+}
+
+// add notes what a job came with.
+func (r *record) add(ctx context.Context, payload []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	job := worker.JobFrom(ctx)
+	r.seen = append(r.seen, fmt.Sprintf("%s %q key=%s dest=%s trace=%s", job.ID, payload, job.Key, job.Destination, job.Headers["traceparent"]))
 	return nil
 }
 

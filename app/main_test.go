@@ -34,6 +34,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envProgram) != "" {
 		app.Main(programKinds)
 	}
+	// The SQS server of the tests takes any.
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if err := os.Setenv(name, "test"); err != nil {
+			panic(err)
+		}
+	}
 	goleak.VerifyTestMain(m)
 }
 

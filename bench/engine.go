@@ -192,7 +192,7 @@ func enqueueAll(ctx context.Context, cfg worker.ClientConfig, size, n int) error
 		for i := range jobs {
 			jobs[i] = worker.NewJob{Kind: "bench", Payload: payload}
 		}
-		for _, res := range client.EnqueueBatch(ctx, jobs) {
+		for _, res := range client.EnqueueMany(ctx, jobs) {
 			if res.Err != nil {
 				return res.Err
 			}

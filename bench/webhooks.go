@@ -157,7 +157,7 @@ func fullHooks(ctx context.Context, h *hooks, done func()) error {
 			for i := range jobs {
 				jobs[i] = webhook.NewDelivery(h.endpoints[(n+i)%hookEndpoints].ID, fmt.Sprintf("evt_%d", n+i), h.body, nil)
 			}
-			for _, r := range client.EnqueueBatch(ctx, jobs) {
+			for _, r := range client.EnqueueMany(ctx, jobs) {
 				if r.Err != nil {
 					return r.Err
 				}
@@ -175,7 +175,7 @@ func (h *hooks) work(ctx context.Context, cfg worker.Config, form worker.Idempot
 		return err
 	}
 	defer sender.Close()
-	registry.Override(webhook.KindDeliver, func(k *worker.KindConfig) { k.Idempotency = form })
+	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.Idempotency = form })
 	metrics, err := promObserver()
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ const (
 var errGone = errors.New("endpoint is gone: enable it, then replay its dead letters")
 
 // Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.Webhook]), or as many as the endpoint's own
-// schedule has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Override]. Close the sender after the worker's Run has returned.
+// schedule has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Configure]. Close the sender after the worker's Run has returned.
 func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 	s, err := NewSender(cfg)
 	if err != nil {

@@ -193,7 +193,7 @@ func (o *Ordering) sweep(ctx context.Context) (more bool, err error) {
 func (o *Ordering) enqueue(ctx context.Context, heads []Place) error {
 	jobs, err := o.jobs(ctx, heads, Event{})
 	errs := []error{err}
-	for _, r := range o.cfg.Client.EnqueueBatch(ctx, jobs) {
+	for _, r := range o.cfg.Client.EnqueueMany(ctx, jobs) {
 		errs = append(errs, r.Err)
 	}
 	return errors.Join(errs...)
@@ -263,7 +263,7 @@ func (o *Ordering) Append(ctx context.Context, e Event, endpoints []string) (con
 	}
 	jobs, err := o.jobs(ctx, heads, e)
 	confirmed = len(endpoints)
-	for i, r := range o.cfg.Client.EnqueueBatch(ctx, jobs) {
+	for i, r := range o.cfg.Client.EnqueueMany(ctx, jobs) {
 		if r.Err == nil {
 			continue
 		}

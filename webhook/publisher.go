@@ -209,7 +209,7 @@ func (p *Publisher) enqueue(ctx context.Context, e Event, endpoints []Endpoint) 
 		job.Queue = p.cfg.Queue
 		jobs = append(jobs, job)
 	}
-	for _, r := range p.cfg.Client.EnqueueBatch(ctx, jobs) {
+	for _, r := range p.cfg.Client.EnqueueMany(ctx, jobs) {
 		switch {
 		case r.Err == nil:
 			confirmed++

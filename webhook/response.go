@@ -66,7 +66,7 @@ func judge(r Response, e Endpoint, now time.Time) error {
 	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
 		if r.Status == http.StatusTooManyRequests {
-			out.Gate = out.After
+			out.Throttle = out.After
 		}
 	case r.Status == http.StatusGone:
 		out.Outcome, out.Cause = worker.OutcomeRejected, dlq.CauseEndpointGone

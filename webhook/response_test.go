@@ -35,7 +35,7 @@ func verdictOf(t *testing.T, err error) verdict {
 	if !errors.As(err, &e) {
 		t.Fatalf("%T: %v", err, err)
 	}
-	return verdict{e.Outcome, e.Breaker, e.Cause, e.After, e.Gate, e.Hold}
+	return verdict{e.Outcome, e.Breaker, e.Cause, e.After, e.Throttle, e.Hold}
 }
 
 var (

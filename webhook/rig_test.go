@@ -77,7 +77,7 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	registry.Override(KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = 3 })
+	registry.Configure(KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = 3 })
 	overrides := make(map[string]pools.DestinationConfig)
 	for _, e := range endpoints {
 		d := DestinationConfig(e)
@@ -113,7 +113,7 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 
 func (r *rig) enqueue(jobs ...worker.NewJob) {
 	r.t.Helper()
-	for _, result := range r.client.EnqueueBatch(r.t.Context(), jobs) {
+	for _, result := range r.client.EnqueueMany(r.t.Context(), jobs) {
 		if result.Err != nil {
 			r.t.Fatal(result.Err)
 		}

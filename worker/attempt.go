@@ -20,20 +20,20 @@ type attempt struct {
 	received time.Time
 
 	attemptBase int
-	held        idempotency.Held // the claim; zero Token if none
+	claimHandle idempotency.Held // the claim; zero Token if none
 	history     []idempotency.Attempt
-	sameID      bool // another job of this id, with another payload, came first
-	seat        bool // a place in the kind's bulkhead is taken
+	idConflict  bool // another job of this id, with another payload, came first
+	acquired    bool // a place in the kind's bulkhead is taken
 	permit      pools.Permit
 	ctx         jobContext    // the handler's
-	limit       time.Duration // how long the handler may run
+	timeout     time.Duration // how long the handler may run
 	started     time.Time     // when the handler started; zero if it did not
 	handled     time.Duration
 	abandoned   bool // the handler did not return; it keeps slot and seat until it does
 	tx          handlerTx
 	committed   bool // the handler's transaction was, and the claim is completed with it
-	beat        beat
-	watch       watch
+	keepalive   keepalive
+	running     runningHandler
 }
 
 // run is the whole life of one lease, top to bottom. Each guard answers with a verdict when the job goes no further; the handler's error
@@ -43,12 +43,12 @@ type attempt struct {
 func (a *attempt) run(stop context.Context, s *slot) {
 	defer func() {
 		if !a.abandoned { // else giveUp lets go of it, once it is settled
-			a.w.heart.remove(a)
+			a.w.heartbeat.remove(a)
 		}
 	}()
 	a.slot = s
 	if v, done := a.guard(stop); done {
-		a.finish(a.recall(v))
+		a.finish(a.recheckDead(v))
 		return
 	}
 	a.handle()
@@ -56,13 +56,13 @@ func (a *attempt) run(stop context.Context, s *slot) {
 
 // guards take the job from bytes to the brink of its handler, in this order. Each returns true with a verdict to go no further.
 var guards = [...]func(*attempt, context.Context) (verdict, bool){
-	(*attempt).decode,   // too large, undecodable, unknown kind
-	(*attempt).resume,   // dead already, and waiting at the head of its group
-	(*attempt).checkDue, // not due yet, expired
-	(*attempt).peek,     // breaker, gate or pool says no; asked without taking anything
-	(*attempt).sit,      // a place in the kind's bulkhead, waiting in its room if need be
-	(*attempt).claim,    // duplicate, busy elsewhere, out of attempts; charges the attempt
-	(*attempt).admit,    // destination permit, rate, budget and breaker, all or nothing
+	(*attempt).decode,    // too large, undecodable, unknown kind
+	(*attempt).checkDead, // dead already, and waiting at the head of its group
+	(*attempt).checkDue,  // not due yet, expired
+	(*attempt).peek,      // breaker, gate or pool says no; asked without taking anything
+	(*attempt).acquire,   // a place in the kind's bulkhead, waiting in its room if need be
+	(*attempt).claim,     // duplicate, busy elsewhere, out of attempts; charges the attempt
+	(*attempt).admit,     // destination permit, rate, budget and breaker, all or nothing
 }
 
 func (a *attempt) guard(stop context.Context) (verdict, bool) {
@@ -89,26 +89,26 @@ func (a *attempt) release(v verdict) {
 	if a.started.IsZero() {
 		v.breaker = pools.OutcomeIgnored
 	} else {
-		a.tell(&v, now)
+		a.recordOutcome(&v, now)
 	}
-	if v.gate > 0 {
-		a.w.destinations.Gate(a.job.Destination, now, now.Add(v.gate))
+	if v.throttle > 0 {
+		a.w.destinations.Gate(a.job.Destination, now, now.Add(v.throttle))
 	}
 	a.permit.Done(now, v.breaker)
-	if a.seat && !a.abandoned {
-		a.kind.pool.taken(now, a.handled)
+	if a.acquired && !a.abandoned {
+		a.kind.pool.released(now, a.handled)
 		a.kind.pool.Release()
 	}
 }
 
-// tell tells those who learn from it how an attempt went that ran. What says something of another destination is not left for the job's own.
-func (a *attempt) tell(v *verdict, now time.Time) {
-	if a.seat {
+// recordOutcome tells those who learn from it how an attempt went that ran. What says something of another destination is not left for the job's own.
+func (a *attempt) recordOutcome(v *verdict, now time.Time) {
+	if a.acquired {
 		heard := v.breaker
-		if v.gate > 0 && heard == pools.OutcomeIgnored {
+		if v.throttle > 0 && heard == pools.OutcomeIgnored {
 			heard = pools.OutcomeSlow // asked to slow down
 		}
-		a.kind.pool.hear(a.started, now, heard)
+		a.kind.pool.record(a.started, now, heard)
 	}
 	if a.kind.timeout != nil {
 		a.kind.timeout.Hear(a.handled, v.breaker)

@@ -18,20 +18,20 @@ const (
 	maxBlocked = 30 * time.Minute
 )
 
-// resume is the guard of groups that wait behind their dead. A job that died before stays where it is; one that was replayed runs here as the
+// checkDead is the guard of groups that wait behind their dead. A job that died before stays where it is; one that was replayed runs here as the
 // run that the replay began, in its place; one that was purged is over.
 //
 //nolint:contextcheck // a look at the dead letters has a context of its own, as settlements have
-func (a *attempt) resume(stop context.Context) (verdict, bool) {
+func (a *attempt) checkDead(stop context.Context) (verdict, bool) {
 	if !a.mayHaveDied() {
 		return verdict{}, false
 	}
-	e, err := a.died()
+	e, err := a.deadLetter()
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		return verdict{}, false
 	case err != nil:
-		return a.lettersDown(err), true
+		return a.deadLettersUnavailable(err), true
 	case e.State == dlq.StatePurged, e.State == dlq.StateReplayed:
 		return purged(), true
 	case e.State != dlq.StateDead:
@@ -50,17 +50,17 @@ func (a *attempt) resume(stop context.Context) (verdict, bool) {
 	return v, true
 }
 
-// recall looks whether a delivery that ends dead without having run is one that died before: it is stored and told once.
-func (a *attempt) recall(v verdict) verdict {
-	if v.outcome != OutcomeRejected || a.held.Token != 0 || !a.mayHaveDied() {
+// recheckDead looks whether a delivery that ends dead without having run is one that died before: it is stored and told once.
+func (a *attempt) recheckDead(v verdict) verdict {
+	if v.outcome != OutcomeRejected || a.claimHandle.Token != 0 || !a.mayHaveDied() {
 		return v
 	}
-	e, err := a.died()
+	e, err := a.deadLetter()
 	switch {
 	case errors.Is(err, dlq.ErrNotFound):
 		return v
 	case err != nil:
-		return a.lettersDown(err)
+		return a.deadLettersUnavailable(err)
 	case e.State == dlq.StateDead:
 		return blocked(e)
 	case e.State == dlq.StateHeld:
@@ -72,20 +72,20 @@ func (a *attempt) recall(v verdict) verdict {
 // mayHaveDied reports whether the message may be a dead job that blocks its group.
 func (a *attempt) mayHaveDied() bool { return a.queue.blocks() && a.lease.DeliveryCount != 1 }
 
-// died returns the entry of the run that this delivery is, following replays: the job goes on as the run that the last of them began.
-func (a *attempt) died() (dlq.Entry, error) {
+// deadLetter returns the entry of the run that this delivery is, following replays: the job goes on as the run that the last of them began.
+func (a *attempt) deadLetter() (dlq.Entry, error) {
 	for {
 		job, run := a.entryKey()
-		e, err := a.w.letters.Get(a.w.settling.context(), dlq.EntryID(job, run))
-		if err != nil || e.State != dlq.StateReplayed || a.job == nil || a.sameID || !a.numbered() {
+		e, err := a.w.deadLetters.Get(a.w.settling.context(), dlq.EntryID(job, run))
+		if err != nil || e.State != dlq.StateReplayed || a.job == nil || a.idConflict || !a.hasEnvelope() {
 			return e, err
 		}
 		a.nextRun(e)
 	}
 }
 
-// numbered reports whether the message says which job and run it is. The copy of one that does not is a job of its own, and runs as that.
-func (a *attempt) numbered() bool {
+// hasEnvelope reports whether the message says which job and run it is. The copy of one that does not is a job of its own, and runs as that.
+func (a *attempt) hasEnvelope() bool {
 	_, ok := a.lease.Headers[queue.HeaderEnvelope]
 	return ok
 }
@@ -113,6 +113,6 @@ func purged() verdict {
 	return verdict{outcome: OutcomeDuplicate, err: errors.New("this dead letter was purged or replayed")}
 }
 
-func (a *attempt) lettersDown(err error) verdict {
-	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
+func (a *attempt) deadLettersUnavailable(err error) verdict {
+	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreUnavailable, after: jitter(minStoreDelay), err: err}
 }

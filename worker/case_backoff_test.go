@@ -28,7 +28,7 @@ func returns(t *testing.T, n int, backoff schedule.Backoff) []time.Duration {
 		for i := range jobs {
 			jobs[i].Kind = "job"
 		}
-		enqueued := b.Client().EnqueueBatch(t.Context(), jobs)
+		enqueued := b.Client().EnqueueMany(t.Context(), jobs)
 		b.Drain()
 		for _, r := range enqueued {
 			if times := b.AttemptTimes(r.ID); len(times) == 2 {

@@ -47,7 +47,7 @@ func (p *pauses) Observe(e worker.Event) {
 		}
 	case *worker.Settled:
 		p.settled.Add(1)
-		if e.Reason == worker.ReasonStoreDown {
+		if e.Reason == worker.ReasonStoreUnavailable {
 			p.deferred.Add(1)
 		}
 	}

@@ -22,8 +22,8 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 		}
 		return a.checkAttempt()
 	}
-	if err := a.w.store.err(); err != nil {
-		return a.storeDown(err), true
+	if err := a.w.storeHealth.err(); err != nil {
+		return a.storeUnavailable(err), true
 	}
 	asked := time.Now()
 	c := a.w.cfg.Store.Claim(a.w.settling.context(), []idempotency.Request{{
@@ -31,15 +31,15 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 		Fingerprint: idempotency.FingerprintOf(a.job.Payload), Owner: a.w.cfg.Owner, Lease: a.w.cfg.Lease,
 	}})[0]
 	if c.Err != nil {
-		a.w.store.failed(c.Err)
-		return a.storeDown(c.Err), true
+		a.w.storeHealth.failed(c.Err)
+		return a.storeUnavailable(c.Err), true
 	}
 	switch c.Status {
 	case idempotency.StatusAcquired:
-		a.held = idempotency.Held{Key: a.key(), Job: a.job.ID, Run: a.job.Run, Token: c.Token}
+		a.claimHandle = idempotency.Held{Key: a.key(), Job: a.job.ID, Run: a.job.Run, Token: c.Token}
 		a.history = c.History
 		a.job.Attempt, a.job.Token = c.Attempt, c.Token
-		a.beat.hold(a.held, asked.Add(a.w.cfg.Heartbeat))
+		a.keepalive.setClaim(a.claimHandle, asked.Add(a.w.cfg.Heartbeat))
 		return a.checkAttempt()
 	case idempotency.StatusCompleted:
 		return verdict{outcome: OutcomeDuplicate, result: &c.Result}, true
@@ -47,7 +47,7 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 		return a.givenUp(), true
 	case idempotency.StatusConflict:
 		err := fmt.Errorf("key %q belongs to another payload: enqueue under another key, or the same bytes", a.job.Key)
-		a.sameID = a.job.Key == a.job.ID
+		a.idConflict = a.job.Key == a.job.ID
 		return verdict{outcome: OutcomeRejected, cause: dlq.CauseMismatch, err: err}, true
 	case idempotency.StatusNotDue:
 		return verdict{outcome: OutcomeDeferred, reason: ReasonNotDue, after: c.Wait, err: errors.New("not due yet")}, true
@@ -61,23 +61,23 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 // same id is no copy and must not vanish.
 func (a *attempt) givenUp() verdict {
 	givenUp := verdict{outcome: OutcomeDuplicate, err: errors.New("this run was given up before")}
-	if a.w.letters == nil {
+	if a.w.deadLetters == nil {
 		return givenUp // nobody remembers its payload
 	}
 	id := dlq.EntryID(a.job.ID, a.job.Run)
-	e, err := a.w.letters.Get(a.w.settling.context(), id)
+	e, err := a.w.deadLetters.Get(a.w.settling.context(), id)
 	switch {
 	case unavailable(err):
-		return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: jitter(minStoreDelay), err: err}
+		return verdict{outcome: OutcomeDeferred, reason: ReasonStoreUnavailable, after: jitter(minStoreDelay), err: err}
 	case err == nil && e.State != dlq.StatePurged && !bytes.Equal(e.Message.Body, a.job.Payload):
-		a.sameID = true
+		a.idConflict = true
 		return verdict{outcome: OutcomeRejected, cause: dlq.CauseMismatch, err: fmt.Errorf("id %q belongs to another payload, which is dead letter %s", a.job.ID, id)}
 	}
 	return givenUp
 }
 
-func (a *attempt) storeDown(err error) verdict {
-	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreDown, after: a.w.store.delay(), err: err}
+func (a *attempt) storeUnavailable(err error) verdict {
+	return verdict{outcome: OutcomeDeferred, reason: ReasonStoreUnavailable, after: a.w.storeHealth.delay(), err: err}
 }
 
 // checkAttempt ends jobs whose attempts were all spent without the last one reporting back, or whose limit was lowered since it did.

@@ -33,7 +33,7 @@ type verdict struct {
 	// breaker is what destination's breaker hears of a started attempt.
 	breaker     pools.Outcome
 	destination string
-	gate        time.Duration
+	throttle    time.Duration
 }
 
 // classify is the one judge: it alone turns a handler's error into an outcome. cause is the cause of the handler's context, nil while that
@@ -75,7 +75,7 @@ func (e *Error) verdict(whole error) verdict {
 		backoff:     e.Backoff,
 		breaker:     e.Breaker,
 		destination: e.Destination,
-		gate:        e.Gate,
+		throttle:    e.Throttle,
 	}
 	switch e.Outcome {
 	case OutcomeDeferred:

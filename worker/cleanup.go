@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// cleanUpBatch is how many records one call removes, so that no call holds a store for long.
-const cleanUpBatch = 1000
+// cleanUpChunk is how many records one call removes, so that no call holds a store for long.
+const cleanUpChunk = 1000
 
 // cleanUp removes expired keys and dead letters until ctx is done.
 func (w *Worker) cleanUp(ctx context.Context) {
 	for pause(ctx, jitter(w.cfg.Retention.Interval)) {
 		if w.cfg.Store != nil {
-			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpBatch) })
+			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpChunk) })
 		}
-		if w.letters != nil {
+		if w.deadLetters != nil {
 			w.expire(ctx, "dlq", func() (int, error) {
-				return w.letters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpBatch)
+				return w.deadLetters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpChunk)
 			})
 		}
 	}
@@ -27,7 +27,7 @@ func (w *Worker) expire(ctx context.Context, what string, batch func() (int, err
 	for {
 		n, err := batch()
 		removed += n
-		if err != nil || n < cleanUpBatch {
+		if err != nil || n < cleanUpChunk {
 			if removed > 0 || (err != nil && ctx.Err() == nil) {
 				w.observe(&CleanUp{What: what, Removed: removed, Err: err})
 			}

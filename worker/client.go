@@ -85,12 +85,12 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 
 // Enqueue puts one job in its queue and returns its id once the broker has confirmed it.
 func (c *Client) Enqueue(ctx context.Context, job NewJob) (string, error) {
-	r := c.EnqueueBatch(ctx, []NewJob{job})[0]
+	r := c.EnqueueMany(ctx, []NewJob{job})[0]
 	return r.ID, r.Err
 }
 
-// EnqueueBatch puts jobs in their queues and returns one result for each, in the same order. Jobs of a batch fail one by one, not together.
-func (c *Client) EnqueueBatch(ctx context.Context, jobs []NewJob) []EnqueueResult {
+// EnqueueMany puts jobs in their queues and returns one result for each, in the same order. Jobs of a batch fail one by one, not together.
+func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) []EnqueueResult {
 	results := make([]EnqueueResult, len(jobs))
 	byQueue := make(map[string][]int)
 	pubs := make([]queue.Publication, len(jobs))

@@ -48,7 +48,7 @@ func TestEnqueueBatchFailsOneByOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		rig := memoryRig(t)
-		results := rig.client(t).EnqueueBatch(context.Background(), []worker.NewJob{
+		results := rig.client(t).EnqueueMany(context.Background(), []worker.NewJob{
 			{Kind: "k", ID: "a"}, {Kind: ""}, {Kind: "k", ID: "c", Queue: "nowhere"}, {Kind: "k"},
 		})
 		var got []string

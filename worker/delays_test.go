@@ -20,7 +20,7 @@ func TestHugeDelaysEndWithTheJob(t *testing.T) {
 	for name, answer := range map[string]error{
 		"snooze":      worker.Snooze(forever, "some day"),
 		"retry after": worker.RetryAfter(forever, nil),
-		"gate":        &worker.Error{Outcome: worker.OutcomeFailed, After: forever, Gate: forever},
+		"gate":        &worker.Error{Outcome: worker.OutcomeFailed, After: forever, Throttle: forever},
 	} {
 		t.Run(name, func(t *testing.T) {
 			forms(t, func(t *testing.T, form worker.Idempotency) {
@@ -56,7 +56,7 @@ func TestNegativeDelays(t *testing.T) {
 	}{
 		"snooze":      {worker.Snooze(-time.Hour, ""), time.Second},
 		"retry after": {worker.RetryAfter(-time.Hour, errBoom), time.Minute},
-		"gate":        {&worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom, After: -1, Gate: -time.Hour}, time.Minute},
+		"gate":        {&worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom, After: -1, Throttle: -time.Hour}, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ran []time.Time

@@ -27,7 +27,7 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 		e.Attempts = append(e.Attempts, dlq.Attempt(past))
 	}
 	if !a.started.IsZero() && !p.uncharged { // a handler that asks to hold its job has not tried it
-		e.Attempts = append(e.Attempts, dlq.Attempt(a.record(v)))
+		e.Attempts = append(e.Attempts, dlq.Attempt(a.ledgerAttempt(v)))
 	}
 	if p.state == dlq.StateHeld {
 		e.Destination = pools.NormalizeDestination(e.Destination) // held jobs are released by breaker
@@ -47,7 +47,7 @@ func (a *attempt) entryKey() (job string, run int) {
 	switch {
 	case a.job == nil:
 		return a.lease.Queue + ":" + a.lease.ID, 0
-	case a.sameID: // its place is that of the job that came first
+	case a.idConflict: // its place is that of the job that came first
 		return a.lease.Queue + ":" + a.lease.ID, a.job.Run
 	}
 	return a.job.ID, a.job.Run
@@ -74,8 +74,8 @@ func (a *attempt) carryAttempts(e *dlq.Entry) {
 	e.Message.Headers[queue.HeaderEnvelope] = m.Headers[queue.HeaderEnvelope]
 }
 
-// record is this attempt as the ledger and the dead letter remember it.
-func (a *attempt) record(v verdict) idempotency.Attempt {
+// ledgerAttempt is this attempt as the ledger and the dead letter remember it.
+func (a *attempt) ledgerAttempt(v verdict) idempotency.Attempt {
 	r := idempotency.Attempt{Number: a.job.Attempt, Started: a.received, Ended: time.Now()}
 	if !a.started.IsZero() {
 		r.Started, r.Ended = a.started, a.started.Add(a.handled)

@@ -31,8 +31,8 @@ type Error struct {
 	// Hold asks to keep a Deferred job with its destination's held jobs, because an operator paused the destination: it comes back at the ramp
 	// once calls get through again. Jobs of FIFO queues, of no destination, and of workers without a store of dead letters are put back after After.
 	Hold bool
-	// Gate closes the whole destination for this long, for all jobs (429 with Retry-After). Zero leaves it open.
-	Gate time.Duration
+	// Throttle closes the whole destination for this long, for all jobs (429 with Retry-After). Zero leaves it open.
+	Throttle time.Duration
 }
 
 func (e *Error) Error() string {

@@ -184,7 +184,7 @@ func TestGateClosesTheDestination(t *testing.T) {
 	work(registry, "k", worker.KindConfig{Destination: "d"}, func(_ context.Context, job *worker.Job) error {
 		ran[job.ID] = time.Now()
 		if job.ID == "a" && job.Attempt == 1 {
-			return &worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom, After: time.Minute, Gate: time.Minute}
+			return &worker.Error{Outcome: worker.OutcomeFailed, Err: errBoom, After: time.Minute, Throttle: time.Minute}
 		}
 		return nil
 	})

@@ -140,9 +140,9 @@ func (a *attempt) peek(context.Context) (verdict, bool) {
 	return verdict{}, false
 }
 
-// sit takes a place in the kind's bulkhead, waiting in its room while the heartbeat keeps the lease. A place is taken before the claim, so
+// acquire takes a place in the kind's bulkhead, waiting in its room while the heartbeat keeps the lease. A place is taken before the claim, so
 // that a job which waits for its turn holds no claim and has written nothing.
-func (a *attempt) sit(stop context.Context) (verdict, bool) {
+func (a *attempt) acquire(stop context.Context) (verdict, bool) {
 	if a.kind.pool == nil {
 		return verdict{}, false
 	}
@@ -152,9 +152,9 @@ func (a *attempt) sit(stop context.Context) (verdict, bool) {
 		}
 		return a.poolFull(), true
 	}
-	a.seat = true
-	a.kind.pool.seated(time.Now())
-	if a.beat.lost() || !time.Now().Before(a.lease.Deadline()) {
+	a.acquired = true
+	a.kind.pool.acquired(time.Now())
+	if a.keepalive.leaseLost() || !time.Now().Before(a.lease.Deadline()) {
 		return verdict{outcome: OutcomeInterrupted, err: ErrLeaseLost, lost: true}, true
 	}
 	return a.checkDue(stop) // it may have waited for long

@@ -17,26 +17,26 @@ import (
 func (a *attempt) handle() {
 	end := a.context()
 	a.started = time.Now()
-	a.watch.start(&a.ctx, a.slot.cancel, patience(end.Sub(a.started), a.kind.config.TimeoutGrace), a.giveUp)
+	a.running.start(&a.ctx, a.slot.cancel, giveUpAfter(end.Sub(a.started), a.kind.config.TimeoutGrace), a.giveUp)
 	if a.w.stopIsHard() { // and has looked at those that ran
-		a.watch.hurry()
+		a.running.expire()
 	}
 
 	err := error(&PanicError{}) // of a handler that ends its goroutine with runtime.Goexit
 	defer func() {
-		if a.watch.returned() {
+		if a.running.returned() {
 			a.finish(a.verdict(err))
 		} else {
-			a.late(err)
+			a.returnedLate(err)
 		}
 	}()
 	a.w.observe(&Started{Job: a.job, Kind: a.kind.name})
 	err = a.call()
 }
 
-// patience is how long a handler has to return whose context ends after left: all of its grace, also where the job's deadline passed while the
+// giveUpAfter is how long a handler has to return whose context ends after left: all of its grace, also where the job's deadline passed while the
 // claim was taken.
-func patience(left, grace time.Duration) time.Duration {
+func giveUpAfter(left, grace time.Duration) time.Duration {
 	return min(max(left, 0), math.MaxInt64-grace) + grace
 }
 
@@ -67,14 +67,14 @@ func (a *attempt) verdict(err error) verdict {
 	v := a.endTx(err, cause)
 	v.hold = v.hold && a.mayBeHeld()
 	if v.hold {
-		a.w.hold.asked(pools.NormalizeDestination(a.job.Destination), time.Now())
+		a.w.hold.recordRequest(pools.NormalizeDestination(a.job.Destination), time.Now())
 	}
 	return v
 }
 
-// judge is classify for an error that the program made: one that panics when it is looked at, such as a nil pointer in an error, fails the
+// classifySafely is classify for an error that the program made: one that panics when it is looked at, such as a nil pointer in an error, fails the
 // attempt as the handler's own panic would.
-func judge(err, cause error) (v verdict) {
+func classifySafely(err, cause error) (v verdict) {
 	defer func() {
 		if p := recover(); p != nil {
 			v = classify(&PanicError{Value: p, Stack: debug.Stack()}, cause)
@@ -89,16 +89,16 @@ func judge(err, cause error) (v verdict) {
 // context makes the handler's: bounded by the timeout and the job's deadline, cancelled with a cause, and carrying the job. It returns when the
 // context ends at the latest.
 func (a *attempt) context() time.Time {
-	a.limit = a.kind.limit()
+	a.timeout = a.kind.currentTimeout()
 	if own := a.permit.Timeout(); own > 0 {
-		a.limit = min(a.limit, own)
+		a.timeout = min(a.timeout, own)
 	}
-	end := time.Now().Add(a.limit)
+	end := time.Now().Add(a.timeout)
 	if d := a.job.Deadline; !d.IsZero() && d.Before(end) {
 		end = d
 	}
 	why := ErrTimeout
-	if last := a.lastMoment(); !last.IsZero() && last.Before(end) {
+	if last := a.mustReturnBy(); !last.IsZero() && last.Before(end) {
 		end, why = last, ErrLeaseEnding
 	}
 	ctx, cancel := context.WithDeadlineCause(a.slot.context(a.w.work), end, why)
@@ -106,9 +106,9 @@ func (a *attempt) context() time.Time {
 	return end
 }
 
-// lastMoment is when an unkeyed handler has to end, so that it has returned and is settled when the broker takes the message back and
+// mustReturnBy is when an unkeyed handler has to end, so that it has returned and is settled when the broker takes the message back and
 // another worker starts the job. Zero if extensions keep the lease for ever, and for keyed jobs: their redelivered copy waits for the claim.
-func (a *attempt) lastMoment() time.Time {
+func (a *attempt) mustReturnBy() time.Time {
 	if a.kind.keyed || a.lease.Ceiling.IsZero() {
 		return time.Time{}
 	}
@@ -128,28 +128,28 @@ func (a *attempt) giveUp() {
 		return // it has time until then
 	}
 	job, kind := a.job, a.kind.name
-	if !a.watch.abandon(func() { a.abandoned = true; a.w.stuck.add(job) }) {
+	if !a.running.abandon(func() { a.abandoned = true; a.w.abandoned.add(job) }) {
 		return // it has returned after all
 	}
-	defer a.w.heart.remove(a)
+	defer a.w.heartbeat.remove(a)
 	a.w.observe(&Abandoned{Job: job, Kind: kind})
 	a.w.cfg.Logger.Error("handler ignores its cancelled context: abandoned, its slot stays taken", "job", job.ID, "kind", kind, "attempt", job.Attempt)
 	if errors.Is(err, ErrTimeout) || errors.Is(err, ErrLeaseEnding) {
-		err = fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", err, a.kind.config.TimeoutGrace, a.limit)
+		err = fmt.Errorf("%w: the handler ignored its context for %s beyond its %s", err, a.kind.config.TimeoutGrace, a.timeout)
 	}
 	a.finish(a.verdict(err))
 }
 
-// late clears up behind an abandoned handler that has returned. Should it have succeeded before another attempt has begun, that completes the
+// returnedLate clears up behind an abandoned handler that has returned. Should it have succeeded before another attempt has begun, that completes the
 // key, unless it wanted a transaction: that one was rolled back.
-func (a *attempt) late(err error) {
-	if err == nil && a.held.Token != 0 && !a.tx.wanted() {
+func (a *attempt) returnedLate(err error) {
+	if err == nil && a.claimHandle.Token != 0 && !a.tx.wanted() {
 		a.completeLate()
 	}
-	if a.seat {
+	if a.acquired {
 		a.kind.pool.Release()
 	}
-	a.w.stuck.remove(a.job)
+	a.w.abandoned.remove(a.job)
 	a.w.observe(&Abandoned{Job: a.job, Kind: a.kind.name, Returned: true})
 }
 

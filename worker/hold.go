@@ -15,37 +15,37 @@ import (
 type holder struct {
 	w *Worker
 
-	mu    sync.Mutex
-	known map[string]*heldDestination
+	mu           sync.Mutex
+	destinations map[string]*heldDestination
 }
 
 // heldDestination is what this worker knows of a destination that is, or was lately, sick.
 type heldDestination struct {
-	deferred int       // jobs put back since the breaker opened
-	ramp     int       // how many to release in the next interval
-	probed   time.Time // when probes were last released
-	asked    time.Time // when a handler last asked to hold a job
+	deferred    int       // jobs put back since the breaker opened
+	ramp        int       // how many to release in the next interval
+	probedAt    time.Time // when probes were last released
+	requestedAt time.Time // when a handler last asked to hold a job
 }
 
 const (
 	// probeCount is how many held jobs are released to find out whether a destination has recovered: the breaker's default.
 	probeCount = 5
-	// probePatience is how long probes have to arrive before others are sent, in intervals.
-	probePatience = 5
-	// askedPatience is how long nothing is released after a handler asked to hold a job of the destination, in intervals: the next ones would
+	// probeWait is how long probes have to arrive before others are sent, in intervals.
+	probeWait = 5
+	// requestWait is how long nothing is released after a handler asked to hold a job of the destination, in intervals: the next ones would
 	// be held again.
-	askedPatience = 10
+	requestWait = 10
 )
 
 func newHolder(w *Worker) *holder {
-	return &holder{w: w, known: make(map[string]*heldDestination)}
+	return &holder{w: w, destinations: make(map[string]*heldDestination)}
 }
 
 // refused is the verdict for a job whose destination says no for now.
 func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
 	v := verdict{outcome: OutcomeDeferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
-	if v.hold = a.mayBeHeld() && a.w.hold.wants(name, r, now); !v.hold {
+	if v.hold = a.mayBeHeld() && a.w.hold.shouldHold(name, r, now); !v.hold {
 		v.after = a.w.destinations.DeferAs(a.queue.class(), name, now, r.Wait)
 	}
 	return v
@@ -54,12 +54,12 @@ func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 // mayBeHeld reports whether the job could leave its queue and come back: a job of a FIFO queue would lose its place, and one without a
 // destination would never be released.
 func (a *attempt) mayBeHeld() bool {
-	return a.w.letters != nil && !a.queue.limits.FIFO && a.job.Destination != ""
+	return a.w.deadLetters != nil && !a.queue.limits.FIFO && a.job.Destination != ""
 }
 
-// wants says whether a job of the destination is to be held rather than deferred. What an operator forced open stays so for long: its jobs
+// shouldHold says whether a job of the destination is to be held rather than deferred. What an operator forced open stays so for long: its jobs
 // are held at once. What a breaker opened may be over in a minute.
-func (h *holder) wants(name string, r pools.Verdict, now time.Time) bool {
+func (h *holder) shouldHold(name string, r pools.Verdict, now time.Time) bool {
 	cfg := h.w.cfg.Hold
 	switch r.Reason {
 	case pools.ReasonForcedOpen:
@@ -82,38 +82,38 @@ func (h *holder) wants(name string, r pools.Verdict, now time.Time) bool {
 }
 
 func (h *holder) get(name string) *heldDestination {
-	d := h.known[name]
+	d := h.destinations[name]
 	if d == nil {
 		d = &heldDestination{}
-		h.known[name] = d
+		h.destinations[name] = d
 	}
 	return d
 }
 
-// asked hears that a handler wants jobs of a destination held that the breaker would let through.
-func (h *holder) asked(name string, now time.Time) {
+// recordRequest hears that a handler wants jobs of a destination held that the breaker would let through.
+func (h *holder) recordRequest(name string, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := h.get(name)
-	d.asked, d.ramp = now, 0
+	d.requestedAt, d.ramp = now, 0
 }
 
-// changed hears of a breaker's transition: once it is closed its backlog counts anew.
-func (h *holder) changed(t pools.Transition) {
+// breakerChanged hears of a breaker's transition: once it is closed its backlog counts anew.
+func (h *holder) breakerChanged(t pools.Transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d := h.known[t.Destination]; d != nil && t.To == pools.StateClosed {
+	if d := h.destinations[t.Destination]; d != nil && t.To == pools.StateClosed {
 		d.deferred = 0
 	}
 }
 
 // run releases held jobs until ctx is done.
 func (h *holder) run(ctx context.Context) {
-	if h.w.letters == nil {
+	if h.w.deadLetters == nil {
 		return
 	}
 	for pause(ctx, jitter(h.w.cfg.Hold.Interval)) {
-		depth, err := h.w.letters.Depth(ctx)
+		depth, err := h.w.deadLetters.Depth(ctx)
 		if err != nil {
 			continue // the store's own error shows where it matters; look again
 		}
@@ -133,7 +133,7 @@ func (h *holder) release(ctx context.Context, name string, now time.Time) {
 	if count == 0 {
 		return
 	}
-	n, err := dlq.ReleaseHeld(ctx, h.w.letters, h.w.cfg.Broker, name, count, h.w.cfg.Owner)
+	n, err := dlq.ReleaseHeld(ctx, h.w.deadLetters, h.w.cfg.Broker, name, count, h.w.cfg.Owner)
 	if err != nil {
 		h.w.cfg.Logger.Warn("held jobs could not be released; trying again", "destination", name, "released", n, "error", err)
 	}
@@ -149,7 +149,7 @@ func (h *holder) due(name string, now time.Time) (count int, probe bool) {
 	defer h.mu.Unlock()
 	d := h.get(name)
 	switch {
-	case now.Sub(d.asked) < askedPatience*h.w.cfg.Hold.Interval:
+	case now.Sub(d.requestedAt) < requestWait*h.w.cfg.Hold.Interval:
 		return 0, false
 	case !admissible:
 		if open {
@@ -158,10 +158,10 @@ func (h *holder) due(name string, now time.Time) (count int, probe bool) {
 		return 0, false
 	case open: // half-open, or ready to be
 		d.ramp = 0
-		if now.Sub(d.probed) < probePatience*h.w.cfg.Hold.Interval {
+		if now.Sub(d.probedAt) < probeWait*h.w.cfg.Hold.Interval {
 			return 0, true
 		}
-		d.probed = now
+		d.probedAt = now
 		return probeCount, true
 	}
 	d.ramp = min(max(2*d.ramp, h.w.cfg.Hold.RampStart), h.w.cfg.Hold.RampMax)
@@ -172,9 +172,9 @@ func (h *holder) due(name string, now time.Time) (count int, probe bool) {
 func (h *holder) forget(waiting map[string]bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for name := range h.known {
+	for name := range h.destinations {
 		if _, open := h.w.destinations.OpenSince(name, now); !open && !waiting[name] {
-			delete(h.known, name)
+			delete(h.destinations, name)
 		}
 	}
 }

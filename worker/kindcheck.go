@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// settleKeys decides for each kind whether it takes claims.
-func settleKeys(cfg Config, kinds *kinds) error {
+// resolveKeyed decides for each kind whether it takes claims.
+func resolveKeyed(cfg Config, kinds *kinds) error {
 	var errs []error
 	for _, k := range kinds.all {
 		k.keyed = cfg.Store != nil && k.config.Idempotency != IdempotencyNone

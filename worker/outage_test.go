@@ -129,7 +129,7 @@ func (o *outage) enqueue(destination string, n int) {
 	for i := range batch {
 		batch[i] = worker.NewJob{Kind: "call", ID: fmt.Sprintf("%s-%06d-%d", destination, i, time.Now().UnixMilli()), Destination: destination}
 	}
-	for _, r := range client.EnqueueBatch(context.Background(), batch) {
+	for _, r := range client.EnqueueMany(context.Background(), batch) {
 		if r.Err != nil {
 			o.t.Fatal(r.Err)
 		}

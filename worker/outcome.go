@@ -61,12 +61,12 @@ type Reason string
 
 // The reasons of a deferral. Those of pools.Reason (breaker_open, rate_limited and so on) come beside them.
 const (
-	ReasonNotDue      Reason = "not_due"
-	ReasonPoolFull    Reason = "pool_full"
-	ReasonClaimBusy   Reason = "claim_busy"
-	ReasonStoreDown   Reason = "store_unavailable"
-	ReasonUnknownKind Reason = "unknown_kind"
-	ReasonSnoozed     Reason = "snoozed"
+	ReasonNotDue           Reason = "not_due"
+	ReasonPoolFull         Reason = "pool_full"
+	ReasonClaimBusy        Reason = "claim_busy"
+	ReasonStoreUnavailable Reason = "store_unavailable"
+	ReasonUnknownKind      Reason = "unknown_kind"
+	ReasonSnoozed          Reason = "snoozed"
 	// ReasonHeld: the handler said that the destination is paused.
 	ReasonHeld Reason = "held"
 	// ReasonBlocked: the job is a dead letter and keeps its place at the head of its group until that is replayed or purged.

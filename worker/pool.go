@@ -13,7 +13,7 @@ import (
 type pool struct {
 	name string
 	*pools.Bulkhead
-	room     int
+	waiting  int
 	adaptive *pools.AdaptiveLimit // nil if the size is fixed
 
 	mu      sync.Mutex
@@ -83,15 +83,15 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// seated records that a place was taken.
-func (p *pool) seated(now time.Time) {
+// acquired records that a place was taken.
+func (p *pool) acquired(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.moved = now
 }
 
-// taken records that a place was given back, and how long it was taken (weight 1/8).
-func (p *pool) taken(now time.Time, d time.Duration) {
+// released records that a place was given back, and how long it was taken (weight 1/8).
+func (p *pool) released(now time.Time, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.moved = now
@@ -105,15 +105,15 @@ func (p *pool) taken(now time.Time, d time.Duration) {
 	p.average += (d - p.average) / 8
 }
 
-// hear tells an adaptive size how an attempt went that has its place still.
-func (p *pool) hear(start, now time.Time, o pools.Outcome) {
+// record tells an adaptive size how an attempt went that has its place still.
+func (p *pool) record(start, now time.Time, o pools.Outcome) {
 	if p.adaptive == nil {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	size := p.adaptive.Done(start, now, o, p.Bulkhead.Snapshot().InUse)
-	if size != p.size && p.Resize(pools.BulkheadConfig{Size: size, Waiting: p.room}) == nil {
+	if size != p.size && p.Resize(pools.BulkheadConfig{Size: size, Waiting: p.waiting}) == nil {
 		p.size = size
 	}
 }
@@ -182,7 +182,7 @@ func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{name: name, Bulkhead: b, room: room, size: size}
+	p := &pool{name: name, Bulkhead: b, waiting: room, size: size}
 	if cfg.Bulkhead > 0 && cfg.Adaptive.Min > 0 {
 		p.adaptive, err = pools.NewAdaptiveLimit(cfg.Adaptive, size)
 	}

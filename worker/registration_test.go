@@ -61,7 +61,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 				worker.Handle(cfg.Registry, k, nop)
 			}
 			if c.override != "" {
-				cfg.Registry.Override(c.override, func(*worker.KindConfig) {})
+				cfg.Registry.Configure(c.override, func(*worker.KindConfig) {})
 			}
 			cfg.Broker, cfg.DeadLetters = broker, noStore{}
 			_, err := worker.New(cfg)

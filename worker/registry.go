@@ -23,7 +23,7 @@ type Registry struct {
 	mu         sync.Mutex
 	regs       []registration
 	middleware []Middleware
-	overrides  map[string][]func(*KindConfig)
+	configured map[string][]func(*KindConfig)
 }
 
 type registration struct {
@@ -47,15 +47,15 @@ func (r *Registry) Use(mw ...Middleware) {
 	r.middleware = append(r.middleware, mw...)
 }
 
-// Override changes the limits of kind name after its registration, as the binary's configuration does. Overriding a kind that nobody
+// Configure changes the limits of kind name after its registration, as the binary's configuration does. Overriding a kind that nobody
 // registers is an error of [New].
-func (r *Registry) Override(name string, change func(*KindConfig)) {
+func (r *Registry) Configure(name string, change func(*KindConfig)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.overrides == nil {
-		r.overrides = make(map[string][]func(*KindConfig))
+	if r.configured == nil {
+		r.configured = make(map[string][]func(*KindConfig))
 	}
-	r.overrides[name] = append(r.overrides[name], change)
+	r.configured[name] = append(r.configured[name], change)
 }
 
 // Kinds returns the registered names, sorted.
@@ -97,8 +97,8 @@ type kind struct {
 	timeout *pools.AdaptiveTimeout // nil if it does not adapt
 }
 
-// limit is how long an attempt may run that starts now.
-func (k *kind) limit() time.Duration {
+// currentTimeout is how long an attempt may run that starts now.
+func (k *kind) currentTimeout() time.Duration {
 	if k.timeout == nil {
 		return k.config.Timeout
 	}
@@ -137,7 +137,7 @@ func (r *Registry) freeze() (*kinds, error) {
 			}
 		}
 	}
-	for name := range r.overrides {
+	for name := range r.configured {
 		if !known[name] {
 			errs = append(errs, fmt.Errorf("kind %q: configured but not registered; registered are %q", name, sortedKeys(known)))
 		}
@@ -147,7 +147,7 @@ func (r *Registry) freeze() (*kinds, error) {
 
 func (r *Registry) build(reg registration) (*kind, error) {
 	config := reg.config
-	for _, change := range r.overrides[reg.name] {
+	for _, change := range r.configured[reg.name] {
 		change(&config)
 	}
 	config = config.withDefaults()

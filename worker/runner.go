@@ -36,7 +36,7 @@ const receiveLimit = 64
 // run receives until stop is done. Only an error that no waiting can mend ends it early.
 func (q *queueRunner) run(stop context.Context) error {
 	for range q.slots.size {
-		q.w.crew.Go(func() { q.work(stop) })
+		q.w.slotGoroutines.Go(func() { q.work(stop) })
 	}
 	defer close(q.jobs)
 	for {
@@ -44,7 +44,7 @@ func (q *queueRunner) run(stop context.Context) error {
 		if n == 0 {
 			return nil
 		}
-		if !q.w.store.wait(stop) {
+		if !q.w.storeHealth.wait(stop) {
 			q.slots.received(n, 0)
 			return nil
 		}
@@ -106,7 +106,7 @@ func (q *queueRunner) start(leases []*queue.Lease) {
 	for i, lease := range leases {
 		list[i] = &attempt{w: q.w, lease: lease, queue: q, received: now}
 	}
-	q.w.heart.add(list)
+	q.w.heartbeat.add(list)
 	for _, a := range list {
 		q.jobs <- a
 	}
@@ -120,7 +120,7 @@ func (q *queueRunner) work(stop context.Context) {
 		s.close()
 		if !ended { // code of the program ended the goroutine
 			q.slots.put(1)
-			q.w.crew.Go(func() { q.work(stop) })
+			q.w.slotGoroutines.Go(func() { q.work(stop) })
 		}
 	}()
 	for a := range q.jobs {

@@ -30,8 +30,8 @@ func (a *attempt) end(v verdict, p plan) error {
 	if a.committed {
 		return a.endLease(p)
 	}
-	if a.w.together != nil && p.settlement == SettlementAck && a.held.Token != 0 {
-		err := a.endTogether()
+	if a.w.sharedStore != nil && p.settlement == SettlementAck && a.claimHandle.Token != 0 {
+		err := a.completeAndAck()
 		if !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, queue.ErrLeaseLost) {
 			return err
 		}
@@ -52,7 +52,7 @@ func (a *attempt) plan(v verdict) plan {
 		cfg.MaxAttempts = a.job.MaxAttempts
 		p = makePlan(v, cfg, a.job.Attempt)
 		if p.settlement == SettlementRetry && v.reason != ReasonBlocked {
-			p.delay = min(p.delay, a.lifeLeft())
+			p.delay = min(p.delay, a.remainingAge())
 		}
 	}
 	if p.settlement == SettlementDeadLetter && a.queue.blocks() {
@@ -61,8 +61,8 @@ func (a *attempt) plan(v verdict) plan {
 	return p
 }
 
-// lifeLeft is how long it takes until the job has expired by its kind's max age. Put back for longer it would only be reported the later.
-func (a *attempt) lifeLeft() time.Duration {
+// remainingAge is how long it takes until the job has expired by its kind's max age. Put back for longer it would only be reported the later.
+func (a *attempt) remainingAge() time.Duration {
 	return max(time.Until(a.job.dueAt().Add(a.kind.config.MaxAge)), 0) + time.Second
 }
 
@@ -77,22 +77,22 @@ func (a *attempt) store(v verdict, p plan) error {
 	})
 }
 
-// endTogether completes the claim and acks the lease in one transaction.
-func (a *attempt) endTogether() error {
+// completeAndAck completes the claim and acks the lease in one transaction.
+func (a *attempt) completeAndAck() error {
 	return a.persist(func(ctx context.Context) error {
 		return a.lease.SettleIn(ctx, queue.Settlement{Action: queue.ActionAck}, func(settle func(tx any) error) error {
-			return a.w.together.InTx(ctx, a.completion(), func(_ context.Context, tx any) error { return settle(tx) })
+			return a.w.sharedStore.InTx(ctx, a.completion(), func(_ context.Context, tx any) error { return settle(tx) })
 		})
 	})
 }
 
 func (a *attempt) completion() idempotency.Completion {
-	return idempotency.Completion{Held: a.held, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.Retention.Keys}
+	return idempotency.Completion{Held: a.claimHandle, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.Retention.Keys}
 }
 
 // endClaim writes the attempt's end to the ledger.
 func (a *attempt) endClaim(v verdict, p plan) error {
-	if a.held.Token == 0 || p.settlement == SettlementLeave {
+	if a.claimHandle.Token == 0 || p.settlement == SettlementLeave {
 		return nil
 	}
 	store := a.w.cfg.Store
@@ -101,10 +101,10 @@ func (a *attempt) endClaim(v verdict, p plan) error {
 		case p.settlement == SettlementAck:
 			return store.Complete(ctx, []idempotency.Completion{a.completion()})[0]
 		case p.uncharged:
-			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.held, Delay: p.delay}})[0]
+			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.claimHandle, Delay: p.delay}})[0]
 		}
 		return store.Fail(ctx, []idempotency.Failure{{
-			Held: a.held, Attempt: a.record(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.Retention.Keys,
+			Held: a.claimHandle, Attempt: a.ledgerAttempt(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.Retention.Keys,
 		}})[0]
 	})
 }
@@ -162,7 +162,7 @@ func (a *attempt) report(v verdict, p plan, err error) {
 	}
 	if v.outcome == OutcomeSucceeded {
 		e.Latency = now.Sub(a.job.dueAt())
-		e.ResultOmitted = a.held.Token != 0 && len(a.job.result) > idempotency.MaxResult
+		e.ResultOmitted = a.claimHandle.Token != 0 && len(a.job.result) > idempotency.MaxResult
 	}
 	a.w.observe(e)
 }

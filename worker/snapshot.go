@@ -54,7 +54,7 @@ type PoolSnapshot struct {
 // Snapshot returns the worker's state now. It is safe for concurrent use at any time.
 func (w *Worker) Snapshot() Snapshot {
 	s := Snapshot{
-		Owner: w.cfg.Owner, InFlight: w.heart.len(), Abandoned: len(w.stuck.list()), Destinations: w.destinations.Unhealthy(time.Now()),
+		Owner: w.cfg.Owner, InFlight: w.heartbeat.len(), Abandoned: len(w.abandoned.list()), Destinations: w.destinations.Unhealthy(time.Now()),
 	}
 	for _, k := range w.kinds.all {
 		if n := len(s.Kinds); n > 0 && s.Kinds[n-1].Name == k.name {
@@ -77,7 +77,7 @@ func (w *Worker) Snapshot() Snapshot {
 }
 
 func (k *kind) snapshot() KindSnapshot {
-	s := KindSnapshot{Name: k.name, MaxAttempts: k.config.MaxAttempts, Keyed: k.keyed, Destination: k.config.Destination, Timeout: k.limit()}
+	s := KindSnapshot{Name: k.name, MaxAttempts: k.config.MaxAttempts, Keyed: k.keyed, Destination: k.config.Destination, Timeout: k.currentTimeout()}
 	if k.pool != nil {
 		s.Pool = k.pool.name
 	}

@@ -53,13 +53,13 @@ func (w *Worker) whileUnavailable(ctx context.Context, name string, call func() 
 				paused = true
 				w.observe(&Paused{What: name, Err: err})
 			}
-			w.setWaiting(err)
+			w.setUnavailable(err)
 			if pause(ctx, jitter(delay)) {
 				continue
 			}
 		}
 		if paused {
-			w.setWaiting(nil)
+			w.setUnavailable(nil)
 		}
 		if err == nil && paused {
 			w.observe(&Paused{What: name})
@@ -68,8 +68,8 @@ func (w *Worker) whileUnavailable(ctx context.Context, name string, call func() 
 	}
 }
 
-func (w *Worker) setWaiting(err error) {
+func (w *Worker) setUnavailable(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.waiting = err
+	w.unavailable = err
 }

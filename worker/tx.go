@@ -39,7 +39,7 @@ func (c *jobContext) TakeTx(ctx context.Context) (any, error) {
 	begin, cancel := context.WithCancelCause(c.Context)
 	defer cancel(nil)
 	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
-	return a.tx.take(func() (idempotency.Tx, error) { return joinable.Begin(begin, a.held) })
+	return a.tx.take(func() (idempotency.Tx, error) { return joinable.Begin(begin, a.claimHandle) })
 }
 
 func (t *handlerTx) take(begin func() (idempotency.Tx, error)) (any, error) {
@@ -78,13 +78,13 @@ func (a *attempt) endTx(err, cause error) verdict {
 	tx, missing := a.tx.end()
 	switch {
 	case tx == nil && missing == nil:
-		return judge(err, cause)
+		return classifySafely(err, cause)
 	case tx == nil:
 		return a.withoutTx(err, cause, missing)
 	case err != nil:
 		// The handler's error is what counts. A connection that cannot be told is closed, which the database takes for a rollback.
 		_ = tx.Rollback(a.w.settling.context())
-		return judge(err, cause)
+		return classifySafely(err, cause)
 	}
 	return a.commit(tx)
 }
@@ -95,9 +95,9 @@ func (a *attempt) withoutTx(err, cause, missing error) verdict {
 		err = fmt.Errorf("the handler returned nil although it got no transaction: %w", missing)
 		cause = nil
 	}
-	v := judge(err, cause)
+	v := classifySafely(err, cause)
 	if v.outcome == OutcomeFailed && v.cause != dlq.CausePanic && errors.Is(missing, idempotency.ErrUnavailable) {
-		return a.storeAway(missing)
+		return a.storeFailed(missing)
 	}
 	return v
 }
@@ -105,8 +105,8 @@ func (a *attempt) withoutTx(err, cause, missing error) verdict {
 // commit completes the claim and commits, as one. The lease is kept alive meanwhile. Where nobody knows whether it was committed, it asks until the
 // store answers or the stop is over.
 func (a *attempt) commit(tx idempotency.Tx) verdict {
-	a.beat.commit(true)
-	defer a.beat.commit(false)
+	a.keepalive.setCommitting(true)
+	defer a.keepalive.setCommitting(false)
 	completion := a.completion()
 	var err error
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
@@ -114,12 +114,12 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 		if !inDoubt(err) || !pause(a.w.settling.parent, jitter(delay)) {
 			break
 		}
-		a.w.store.failed(err)
+		a.w.storeHealth.failed(err)
 	}
 	switch {
 	case err == nil:
 		a.committed = true
-		return judge(nil, nil)
+		return classifySafely(nil, nil)
 	case inDoubt(err):
 		// The copy that comes when the lease has run out finds the key completed, or its claim free.
 		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("the stop came before the store said whether the transaction was committed: %w", err)}
@@ -127,9 +127,9 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 		a.w.observe(&ClaimLost{Job: a.job, Kind: a.kind.name})
 		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("%w; the handler's transaction was rolled back", ErrClaimLost)}
 	case errors.Is(err, idempotency.ErrUnavailable):
-		return a.storeAway(err)
+		return a.storeFailed(err)
 	}
-	return judge(&Error{Outcome: OutcomeFailed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: pools.OutcomeIgnored}, nil)
+	return classifySafely(&Error{Outcome: OutcomeFailed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: pools.OutcomeIgnored}, nil)
 }
 
 // inDoubt says that a commit may or may not have happened.
@@ -137,8 +137,8 @@ func inDoubt(err error) bool {
 	return errors.Is(err, idempotency.ErrUnavailable) && !errors.Is(err, idempotency.ErrRolledBack) && !errors.Is(err, idempotency.ErrClaimLost)
 }
 
-// storeAway puts the job back unspent: nothing of the attempt was stored, and that is not the job's fault.
-func (a *attempt) storeAway(err error) verdict {
-	a.w.store.failed(err)
-	return a.storeDown(err)
+// storeFailed puts the job back unspent: nothing of the attempt was stored, and that is not the job's fault.
+func (a *attempt) storeFailed(err error) verdict {
+	a.w.storeHealth.failed(err)
+	return a.storeUnavailable(err)
 }

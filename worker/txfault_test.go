@@ -190,7 +190,7 @@ func TestHandlerTxWhoseAnswerIsLost(t *testing.T) {
 				}
 			} else {
 				// The store was away: nothing is spent.
-				if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreDown {
+				if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreUnavailable {
 					t.Errorf("settled: %s for %q, %v", s[0].Outcome, s[0].Reason, s[0].Err)
 				}
 				r.outcomes("a", 2)
@@ -246,7 +246,7 @@ func TestHandlerTxWithoutAStore(t *testing.T) {
 	})
 	r.enqueue("a")
 	s := r.outcomes("a", 2)
-	if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreDown || s[1].Outcome != worker.OutcomeSucceeded || s[1].Job.Attempt != 1 {
+	if s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != worker.ReasonStoreUnavailable || s[1].Outcome != worker.OutcomeSucceeded || s[1].Job.Attempt != 1 {
 		t.Errorf("settled: %s for %q as attempt %d, then %s", s[0].Outcome, s[0].Reason, s[1].Job.Attempt, s[1].Outcome)
 	}
 	r.wrote("a", idempotency.StatusCompleted, 1)

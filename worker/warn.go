@@ -17,7 +17,7 @@ func (w *Worker) warn() {
 				"span", span, "max_age", k.config.MaxAge)
 		}
 	}
-	if w.letters == nil {
+	if w.deadLetters == nil {
 		w.cfg.Logger.Info("dead letters have no store: jobs of sick destinations are put back, none is held")
 	}
 }

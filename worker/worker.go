@@ -22,25 +22,25 @@ type Worker struct {
 	pools        []*pool
 	destinations *pools.Destinations
 	observer     Observer
-	store        *storeGate
-	together     idempotency.Transactional // set if claims and queues share a database
-	letters      dlq.Store                 // nil if dead letters only have a sink
-	heart        *heart
+	storeHealth  *storeHealth
+	sharedStore  idempotency.Transactional // set if claims and queues share a database
+	deadLetters  dlq.Store                 // nil if dead letters only have a sink
+	heartbeat    *heartbeat
 	hold         *holder
 	runners      []*queueRunner
-	stuck        stuckJobs
+	abandoned    abandonedJobs
 
-	work     context.Context // of handlers; cancelled with ErrStopping when the stop grace is over
-	settling *bounded        // of calls to stores and broker; outlives work
-	hardStop chan struct{}   // closed when handlers that have not returned are abandoned
-	crew     sync.WaitGroup  // of the slots' goroutines
+	work           context.Context // of handlers; cancelled with ErrStopping when the stop grace is over
+	settling       *bounded        // of calls to stores and broker; outlives work
+	hardStop       chan struct{}   // closed when handlers that have not returned are abandoned
+	slotGoroutines sync.WaitGroup  // of the slots' goroutines
 	// unsubscribed is closed when the stop has ended the subscriptions. Jobs are given back only then: a broker that pushes would hand them
 	// to this worker again, and count it.
 	unsubscribed chan struct{}
 
-	mu      sync.Mutex
-	state   state
-	waiting error // why the broker lets nobody subscribe yet
+	mu          sync.Mutex
+	state       state
+	unavailable error // why the broker lets nobody subscribe yet
 }
 
 type state uint8
@@ -62,7 +62,7 @@ func New(cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("registered kinds: %w", err)
 	}
-	if err := errors.Join(settleKeys(cfg, kinds), checkKinds(cfg, kinds)); err != nil {
+	if err := errors.Join(resolveKeyed(cfg, kinds), checkKinds(cfg, kinds)); err != nil {
 		return nil, fmt.Errorf("registered kinds: %w", err)
 	}
 	poolList, err := buildPools(kinds.all, cfg.Concurrency)
@@ -70,15 +70,15 @@ func New(cfg Config) (*Worker, error) {
 		return nil, fmt.Errorf("bulkheads: %w", err)
 	}
 	w := &Worker{cfg: cfg, kinds: kinds, pools: poolList, hardStop: make(chan struct{}), unsubscribed: make(chan struct{})}
-	w.letters, _ = cfg.DeadLetters.(dlq.Store)
+	w.deadLetters, _ = cfg.DeadLetters.(dlq.Store)
 	w.observer = guarded{next: Observers(cfg.Observer), logger: cfg.Logger}
-	w.store = newStoreGate(w.observe)
+	w.storeHealth = newStoreHealth(w.observe)
 	if cfg.Store != nil {
-		w.store.ping = cfg.Store.Ping
-		w.store.stops = !slices.ContainsFunc(kinds.all, func(k *kind) bool { return !k.keyed })
-		w.together = sharedDatabase(cfg)
+		w.storeHealth.ping = cfg.Store.Ping
+		w.storeHealth.pausesAll = !slices.ContainsFunc(kinds.all, func(k *kind) bool { return !k.keyed })
+		w.sharedStore = sharedDatabase(cfg)
 	}
-	w.heart = newHeart(w)
+	w.heartbeat = newHeartbeat(w)
 	w.hold = newHolder(w)
 	if w.destinations, err = w.newDestinations(); err != nil {
 		return nil, fmt.Errorf("destinations: %w", err)
@@ -105,7 +105,7 @@ func (w *Worker) newDestinations() (*pools.Destinations, error) {
 	cfg := w.cfg.Destinations
 	also := cfg.OnTransition
 	cfg.OnTransition = func(t pools.Transition) {
-		w.hold.changed(t)
+		w.hold.breakerChanged(t)
 		w.observe(&BreakerChanged{t})
 		if also != nil {
 			also(t)
@@ -180,21 +180,21 @@ func (w *Worker) drain(receivers *sync.WaitGroup, endWork context.CancelCauseFun
 		time.AfterFunc(w.cfg.Stop.Grace, func() { endWork(ErrStopping) }),
 		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard, func() {
 			close(w.hardStop)
-			w.heart.hurry()
+			w.heartbeat.expireHandlers()
 		}),
 		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard+settleGrace, endSettling),
 	}
 	receivers.Wait()
 	err := w.unsubscribe()
 	close(w.unsubscribed)
-	w.heart.attempts.Wait()
+	w.heartbeat.attempts.Wait()
 	for _, t := range timers {
 		t.Stop()
 	}
-	if jobs := w.stuck.list(); len(jobs) > 0 {
+	if jobs := w.abandoned.list(); len(jobs) > 0 {
 		return errors.Join(err, &AbandonedError{Jobs: jobs})
 	}
-	w.crew.Wait()
+	w.slotGoroutines.Wait()
 	return err
 }
 
@@ -229,9 +229,9 @@ func (w *Worker) unsubscribe() error {
 // stops with receiving.
 func (w *Worker) startBackground(stop, settling context.Context) *sync.WaitGroup {
 	var wg sync.WaitGroup
-	wg.Go(func() { w.heart.run(settling) })
+	wg.Go(func() { w.heartbeat.run(settling) })
 	wg.Go(func() { w.cleanUp(stop) })
-	wg.Go(func() { w.store.watch(stop) })
+	wg.Go(func() { w.storeHealth.probe(stop) })
 	wg.Go(func() { w.hold.run(stop) })
 	wg.Go(func() { w.inspect(stop) })
 	return &wg
@@ -244,11 +244,11 @@ func (w *Worker) Ready() error {
 	if w.state != stateRunning {
 		return errors.New([...]string{"not started", "", "stopping", "stopped"}[w.state])
 	}
-	if err := w.store.err(); err != nil {
+	if err := w.storeHealth.err(); err != nil {
 		return fmt.Errorf("idempotency store: %w", err)
 	}
-	if w.waiting != nil {
-		return w.waiting
+	if w.unavailable != nil {
+		return w.unavailable
 	}
 	if len(w.runners) < len(w.cfg.Queues) {
 		return errors.New("subscribing")

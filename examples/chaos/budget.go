@@ -30,7 +30,7 @@ func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
 	var setups []setup
 	for _, budget := range budgets {
 		setups = append(setups, setup{
-			due: every(30, 3600*time.Millisecond), patience: 15 * time.Second, attempts: 3, backoff: backoff, timeout: time.Second,
+			due: every(30, 3600*time.Millisecond), maxWait: 15 * time.Second, attempts: 3, backoff: backoff, timeout: time.Second,
 			behave: fails(budgetFrom, budgetTo), destination: pools.DestinationConfig{Breaker: never, Budget: budget},
 		})
 	}

@@ -13,9 +13,9 @@ import (
 
 // The experiment on jitter: 40 clients send at the same time, every 200 ms, to an endpoint that fails for 400 ms.
 const (
-	clients = 40
-	beat    = 200 * time.Millisecond
-	bucket  = 50 * time.Millisecond
+	clients  = 40
+	interval = 200 * time.Millisecond
+	bucket   = 50 * time.Millisecond
 )
 
 // jitterRounds is how often each jitter is tried: the peak of one is a matter of luck.
@@ -50,13 +50,13 @@ func printJitter(ctx context.Context, out io.Writer) ([]*observed, error) {
 }
 
 func jitterSetup(j schedule.Jitter) (setup, error) {
-	backoff, err := schedule.Constant(2*beat, j)
+	backoff, err := schedule.Constant(2*interval, j)
 	var due []time.Duration
-	for at := time.Duration(0); at < 2*time.Second; at += beat {
+	for at := time.Duration(0); at < 2*time.Second; at += interval {
 		due = append(due, slices.Repeat([]time.Duration{at}, clients)...)
 	}
 	return setup{
-		due: due, patience: 3 * time.Second, attempts: 5, backoff: backoff, timeout: time.Second, behave: fails(3*beat, 5*beat),
+		due: due, maxWait: 3 * time.Second, attempts: 5, backoff: backoff, timeout: time.Second, behave: fails(3*interval, 5*interval),
 		destination: pools.DestinationConfig{Breaker: never, Budget: noBudget},
 	}, err
 }

@@ -21,14 +21,14 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := tell(ctx, os.Stdout); err != nil {
+	if err := runAll(ctx, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
 	}
 }
 
-// tell runs both parts.
-func tell(ctx context.Context, out io.Writer) error {
+// runAll runs both parts.
+func runAll(ctx context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "## Sick endpoints\n\nTimes are those of the run; the defaults' are %d times as long.\n\n", compression)
 	if _, err := printSick(ctx, out); err != nil {
 		return err

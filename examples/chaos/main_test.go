@@ -36,7 +36,7 @@ func TestRecovers(t *testing.T) {
 	breaker := alert()
 	breaker.Window, breaker.MinimumCalls = time.Minute, 5
 	o, err := run(t.Context(), setup{
-		due: every(20, 2*time.Second), patience: time.Minute, attempts: 100, backoff: backoff, timeout: 10 * time.Second,
+		due: every(20, 2*time.Second), maxWait: time.Minute, attempts: 100, backoff: backoff, timeout: 10 * time.Second,
 		destination: pools.DestinationConfig{Breaker: breaker, Budget: noBudget},
 		behave: func(time.Duration) reply { // called under the endpoint's lock
 			if failures++; failures <= 10 {

@@ -40,7 +40,7 @@ func printOutage(ctx context.Context, out io.Writer) ([]*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	base := setup{due: every(50, 4*time.Second), patience: 3 * time.Second, behave: fails(time.Second, 2500*time.Millisecond), backoff: backoff, timeout: time.Second}
+	base := setup{due: every(50, 4*time.Second), maxWait: 3 * time.Second, behave: fails(time.Second, 2500*time.Millisecond), backoff: backoff, timeout: time.Second}
 	var setups []setup
 	for _, attempts := range []int{1, 2, 3, 5} {
 		s := base

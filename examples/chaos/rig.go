@@ -21,9 +21,9 @@ import (
 type setup struct {
 	// due lists when events are enqueued, since the beginning.
 	due []time.Duration
-	// patience is how long after the last one is due they may take.
-	patience time.Duration
-	behave   func(at time.Duration) reply
+	// maxWait is how long after the last one is due they may take.
+	maxWait time.Duration
+	behave  func(at time.Duration) reply
 	// repair is when an endpoint that refuses connections begins to listen; zero if it always does.
 	repair time.Duration
 
@@ -119,7 +119,7 @@ func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint,
 	if err != nil {
 		return nil, nil, err
 	}
-	registry.Override(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
+	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
 	w, err := worker.New(worker.Config{
 		Broker: broker, Registry: registry, Store: claims, DeadLetters: letters, Concurrency: 64, Observer: o, Hold: s.hold,
 		Destinations: pools.DestinationsConfig{Default: s.destination},
@@ -158,7 +158,7 @@ func eventID(n int) string { return fmt.Sprintf("evt_%d", n) }
 
 // wait returns once every event has come to an end, or patience is over.
 func (s setup) wait(ctx context.Context, o *observed) error {
-	limit := o.begin.Add(s.due[len(s.due)-1] + s.patience)
+	limit := o.begin.Add(s.due[len(s.due)-1] + s.maxWait)
 	for time.Now().Before(limit) {
 		if !sleep(ctx, 20*time.Millisecond) {
 			return context.Cause(ctx)

@@ -75,7 +75,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	breaker.OpenFor /= compression
 	breaker.ProbeLease = 2 * time.Second
 	out := setup{
-		due: every(sickRate, sickFor+wellFor), patience: 5 * time.Second, attempts: schedule.Webhook.Len() + 1, backoff: backoff, timeout: callLimit,
+		due: every(sickRate, sickFor+wellFor), maxWait: 5 * time.Second, attempts: schedule.Webhook.Len() + 1, backoff: backoff, timeout: callLimit,
 		destination: pools.DestinationConfig{Breaker: breaker, Concurrency: 3, DeferCap: 15 * time.Minute / compression},
 		hold:        worker.HoldConfig{After: 15 * time.Minute / compression, Interval: 100 * time.Millisecond},
 		behave: func(at time.Duration) reply {
@@ -98,7 +98,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 func without(s setup) setup {
 	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = -1, -1
 	s.destination.Budget.Form = pools.BudgetFormNone
-	s.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After = 0, 0 })
+	s.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
 	return s
 }
 

@@ -18,7 +18,7 @@ func printStall(ctx context.Context, out io.Writer) ([]*observed, error) {
 		return nil, err
 	}
 	base := setup{
-		due: every(40, 4*time.Second), patience: 3 * time.Second, attempts: 1, backoff: backoff, timeout: 300 * time.Millisecond,
+		due: every(40, 4*time.Second), maxWait: 3 * time.Second, attempts: 1, backoff: backoff, timeout: 300 * time.Millisecond,
 		behave: func(at time.Duration) reply {
 			if at >= time.Second && at < 3*time.Second {
 				return reply{status: http.StatusNoContent, after: time.Second}

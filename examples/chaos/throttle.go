@@ -24,13 +24,13 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 	breaker.FailurePercent, breaker.MinimumCalls, breaker.Window, breaker.OpenFor = 30, 20, 2*time.Second, 1500*time.Millisecond
 	base := func() setup {
 		return setup{
-			due: every(60, length), patience: 0, attempts: 1, backoff: backoff, timeout: time.Second, behave: quota(40),
+			due: every(60, length), maxWait: 0, attempts: 1, backoff: backoff, timeout: time.Second, behave: quota(40),
 			destination: pools.DestinationConfig{Breaker: breaker, Budget: noBudget},
 		}
 	}
 	counted, ignored, gated := base(), base(), base()
-	counted.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After, e.Breaker = 0, 0, pools.OutcomeFailure })
-	ignored.middleware = changeErrors(func(e *worker.Error) { e.Gate, e.After = 0, 0 })
+	counted.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After, e.Breaker = 0, 0, pools.OutcomeFailure })
+	ignored.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
 	list, err := observeAll(ctx, []setup{counted, ignored, gated})
 	if err != nil {
 		return nil, err

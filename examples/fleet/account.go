@@ -39,7 +39,7 @@ func accountFor(ctx context.Context, p plan, first []int64) (a account, err erro
 			}
 		}
 	}
-	l, err := openPlace(ctx, p)
+	l, err := openBackend(ctx, p)
 	if err != nil {
 		return a, err
 	}

@@ -107,7 +107,7 @@ func once(ctx context.Context, p plan, out io.Writer) (o outcome, err error) {
 	if err := s.set(ctx); err != nil {
 		return o, err
 	}
-	if err := s.watch(ctx); err != nil {
+	if err := s.follow(ctx); err != nil {
 		return o, err
 	}
 	return s.end(ctx)

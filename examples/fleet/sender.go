@@ -84,7 +84,7 @@ func (s *sender) enqueue(ctx context.Context, events []int) {
 		}
 		var failed []int
 		var err error
-		for i, r := range s.client.EnqueueBatch(ctx, jobs) {
+		for i, r := range s.client.EnqueueMany(ctx, jobs) {
 			if r.Err != nil {
 				err = r.Err
 				failed = append(failed, events[i])

@@ -18,8 +18,8 @@ type stage struct {
 // lead is how long after its processes stand a run begins.
 const lead = time.Second
 
-// patience is how long after the last event the deliveries to healthy endpoints may take.
-const patience = 15 * time.Second
+// maxWait is how long after the last event the deliveries to healthy endpoints may take.
+const maxWait = 15 * time.Second
 
 // set starts the processes.
 func (s *stage) set(ctx context.Context) (err error) {
@@ -37,8 +37,8 @@ func (s *stage) set(ctx context.Context) (err error) {
 	return err
 }
 
-// watch shows how it goes until everything is sent and the healthy endpoints have it, or patience is over.
-func (s *stage) watch(ctx context.Context) error {
+// follow shows how it goes until everything is sent and the healthy endpoints have it, or patience is over.
+func (s *stage) follow(ctx context.Context) error {
 	expected := 0
 	for n := range s.plan.events() {
 		if s.plan.class(s.plan.endpoint(n)) == healthy {
@@ -50,7 +50,7 @@ func (s *stage) watch(ctx context.Context) error {
 		what = "with"
 	}
 	fmt.Fprintf(s.out, "%s the sick endpoints:\n", what)
-	limit := s.plan.Start.Add(s.plan.For + patience)
+	limit := s.plan.Start.Add(s.plan.For + maxWait)
 	every := max(s.plan.For/12, time.Second)
 	for shown := time.Now(); ; {
 		if !sleep(ctx, 200*time.Millisecond) {

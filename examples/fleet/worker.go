@@ -30,30 +30,30 @@ type work struct {
 
 // workers is the one worker and what belongs to it.
 type workers struct {
-	place  *place
-	sender *webhook.Sender
-	stop   context.CancelFunc
-	ran    chan error
-	watch  *watch
-	before int
-	ended  func() error // ends the profile
+	backend *backend
+	sender  *webhook.Sender
+	stop    context.CancelFunc
+	ran     chan error
+	monitor *monitor
+	before  int
+	ended   func() error // ends the profile
 }
 
 func startWorker(ctx context.Context, p plan) (part, any, error) {
-	w := &workers{ran: make(chan error, 1), watch: newWatch(p), before: runtime.NumGoroutine(), ended: func() error { return nil }}
+	w := &workers{ran: make(chan error, 1), monitor: newMonitor(p), before: runtime.NumGoroutine(), ended: func() error { return nil }}
 	endpoints, err := p.endpoints()
 	if err != nil {
 		return nil, nil, err
 	}
-	if w.place, err = openPlace(ctx, p); err != nil {
+	if w.backend, err = openBackend(ctx, p); err != nil {
 		return nil, nil, err
 	}
 	registry := worker.NewRegistry()
-	if w.sender, err = webhook.Register(registry, webhook.Config{Endpoints: endpoints, Guard: endpoints.guard, Observe: w.watch.attempt}); err != nil {
-		return nil, nil, errors.Join(err, w.place.close())
+	if w.sender, err = webhook.Register(registry, webhook.Config{Endpoints: endpoints, Guard: endpoints.guard, Observe: w.monitor.attempt}); err != nil {
+		return nil, nil, errors.Join(err, w.backend.close())
 	}
 	run, err := worker.New(worker.Config{
-		Broker: w.place.broker, Registry: registry, Store: w.place.claims, DeadLetters: w.place.letters,
+		Broker: w.backend.broker, Registry: registry, Store: w.backend.claims, DeadLetters: w.backend.letters,
 		Queues:      []worker.QueueConfig{{Name: queueName}},
 		Concurrency: slots,
 		Destinations: pools.DestinationsConfig{
@@ -61,18 +61,18 @@ func startWorker(ctx context.Context, p plan) (part, any, error) {
 			SlowLane: pools.SlowLaneConfig{Slots: slots / 4}, // as worker run has it by default
 		},
 		Stop:     worker.StopConfig{Grace: 2 * time.Second},
-		Observer: w.watch,
+		Observer: w.monitor,
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, w.place.close())
+		return nil, nil, errors.Join(err, w.backend.close())
 	}
 	if err := w.profile(p); err != nil {
-		return nil, nil, errors.Join(err, w.place.close())
+		return nil, nil, errors.Join(err, w.backend.close())
 	}
 	ctx, w.stop = context.WithCancel(ctx)
 	go func() { w.ran <- run.Run(ctx) }()
-	w.watch.start()
+	w.monitor.start()
 	return w, struct{}{}, nil
 }
 
@@ -118,9 +118,9 @@ func (w *workers) end() (any, error) {
 	w.stop()
 	err := <-w.ran
 	w.sender.Close()
-	w.watch.end()
-	err = errors.Join(err, w.ended(), w.place.close())
-	report := w.watch.report()
+	w.monitor.end()
+	err = errors.Join(err, w.ended(), w.backend.close())
+	report := w.monitor.report()
 	report.GoroutinesBefore, report.GoroutinesAfter = w.before, settled(w.before)
 	return report, err
 }

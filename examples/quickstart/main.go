@@ -19,11 +19,11 @@ import (
 // limit is how long the whole story may take. Delays on RabbitMQ are a second at least, and a poll of SQS is a request.
 const limit = 90 * time.Second
 
-// patience is how long the outage lasts for the sake of more than one dead letter.
-const patience = 6 * time.Second
+// maxOutage is how long the outage lasts for the sake of more than one dead letter.
+const maxOutage = 6 * time.Second
 
 func main() {
-	var place place
+	var place target
 	flag.StringVar(&place.dir, "dir", "", "keep queue file, configuration and worker log in this `directory`, made if missing; empty means a temporary one")
 	flag.StringVar(&place.broker, "broker", "embedded", "`where` the queue lives: embedded, rabbitmq or sqs")
 	flag.StringVar(&place.url, "url", "", "`address` of the broker; empty means amqp://guest:guest@127.0.0.1:5672/ for rabbitmq, http://127.0.0.1:4566 for sqs")
@@ -41,7 +41,7 @@ func main() {
 }
 
 // run tells the story on out. It returns an error unless everything that was enqueued arrived, once and intact.
-func run(ctx context.Context, at place, out io.Writer) (err error) {
+func run(ctx context.Context, at target, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %s", limit))
 	defer cancel()
 	events, err := readEvents()
@@ -62,13 +62,13 @@ func run(ctx context.Context, at place, out io.Writer) (err error) {
 	s.say("3. The worker works. What flaky refused is retried. The breaker of dead opens: its jobs wait, deferred and then held, and spend no")
 	s.say("   attempt. Only those that were tried twice, at first or as probes, become dead letters. The others are not slowed down.")
 	s.startWorker(ctx)
-	if err := s.watch(ctx, s.outageIsPlain); err != nil {
+	if err := s.follow(ctx, s.outageIsPlain); err != nil {
 		return err
 	}
 	s.say("4. The dead receiver is repaired, and its dead letters are replayed. The held jobs come back by themselves: a few as probes, then,")
 	s.say("   with the breaker closed, faster and faster.")
 	s.receivers[dead].repair()
-	if err := s.watch(ctx, func() (bool, error) { return s.replayAndLook(ctx) }); err != nil {
+	if err := s.follow(ctx, func() (bool, error) { return s.replayAndLook(ctx) }); err != nil {
 		return err
 	}
 	s.say("5. The worker stops. The receivers say what they saw:")
@@ -88,7 +88,7 @@ func (s *scene) enqueue(ctx context.Context, events []event) error {
 		jobs = append(jobs, webhook.NewDelivery(r.Name, id, e.Payload, nil), countEvent.New(Seen{ID: id, Event: e.Name}))
 	}
 	s.total = len(events)
-	for _, r := range s.client.EnqueueBatch(ctx, jobs) {
+	for _, r := range s.client.EnqueueMany(ctx, jobs) {
 		if r.Err != nil {
 			return r.Err
 		}
@@ -105,7 +105,7 @@ func (s *scene) outageIsPlain() (bool, error) {
 		}
 	}
 	look, err := s.look(context.Background())
-	enough := look.dead >= 3 || look.dead > 0 && time.Since(s.start) > patience
+	enough := look.dead >= 3 || look.dead > 0 && time.Since(s.start) > maxOutage
 	return enough && look.held > 0 && look.deferred > 0 && look.handled == s.total, err
 }
 

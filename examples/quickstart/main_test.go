@@ -20,19 +20,19 @@ func TestQuickstart(t *testing.T) {
 	t.Parallel()
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
-		tell(t, place{})
+		tell(t, target{})
 	})
 	t.Run("rabbitmq", func(t *testing.T) {
 		t.Parallel()
-		tell(t, place{broker: "rabbitmq", url: testserver.AMQP(t)})
+		tell(t, target{broker: "rabbitmq", url: testserver.AMQP(t)})
 	})
 	t.Run("sqs", func(t *testing.T) {
 		t.Parallel()
-		tell(t, place{broker: "sqs", url: testserver.SQS(t)})
+		tell(t, target{broker: "sqs", url: testserver.SQS(t)})
 	})
 }
 
-func tell(t *testing.T, at place) {
+func tell(t *testing.T, at target) {
 	t.Helper()
 	var out strings.Builder
 	err := run(t.Context(), at, &out)
@@ -51,14 +51,14 @@ func tell(t *testing.T, at place) {
 func TestDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	s, err := open(t.Context(), place{dir: dir}, io.Discard)
+	s, err := open(t.Context(), target{dir: dir}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.close(); err != nil {
 		t.Fatal(err)
 	}
-	s, err = open(t.Context(), place{dir: dir}, io.Discard)
+	s, err = open(t.Context(), target{dir: dir}, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "from an earlier run") {
 		t.Errorf("a used directory: %v", err)
 		_ = s.close()

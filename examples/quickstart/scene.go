@@ -26,12 +26,12 @@ var moods = []mood{healthy, flaky, dead}
 
 // scene holds what the story needs: receivers, the queue, a client, and the worker.
 type scene struct {
-	out   io.Writer
-	start time.Time
-	place place
-	dir   string
-	temp  bool
-	admin string // address of the worker's admin server
+	out    io.Writer
+	start  time.Time
+	target target
+	dir    string
+	temp   bool
+	admin  string // address of the worker's admin server
 
 	receivers map[mood]*receiver
 	stack     *backends.Set
@@ -45,14 +45,14 @@ type scene struct {
 }
 
 // open starts the receivers, writes the worker's configuration and opens the queue.
-func open(ctx context.Context, at place, out io.Writer) (s *scene, err error) {
+func open(ctx context.Context, at target, out io.Writer) (s *scene, err error) {
 	s = &scene{out: out, start: time.Now(), dir: at.dir, receivers: make(map[mood]*receiver)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
 		}
 	}()
-	if s.place, err = at.complete(); err != nil {
+	if s.target, err = at.complete(); err != nil {
 		return s, err
 	}
 	if s.dir == "" {
@@ -84,7 +84,7 @@ func open(ctx context.Context, at place, out io.Writer) (s *scene, err error) {
 func (s *scene) writeConfig(receivers []*receiver) error {
 	var text bytes.Buffer
 	data := map[string]any{
-		"Broker": s.place.broker, "URL": s.place.url, "Queue": s.place.queue, "File": s.queueFile(), "Admin": s.admin, "Receivers": receivers,
+		"Broker": s.target.broker, "URL": s.target.url, "Queue": s.target.queue, "File": s.queueFile(), "Admin": s.admin, "Receivers": receivers,
 	}
 	if err := template.Must(template.New("config").Parse(configTemplate)).Execute(&text, data); err != nil {
 		return err
@@ -101,13 +101,13 @@ func (s *scene) openQueue(ctx context.Context) error {
 	if s.stack, err = backends.OpenSoon(ctx, cfg, backends.Create); err != nil {
 		return err
 	}
-	if err := s.stack.Broker.CreateQueue(ctx, s.place.queue); err != nil {
+	if err := s.stack.Broker.CreateQueue(ctx, s.target.queue); err != nil {
 		return err
 	}
-	if err := empty(ctx, s.stack.Broker, s.place.queue); err != nil {
+	if err := empty(ctx, s.stack.Broker, s.target.queue); err != nil {
 		return err
 	}
-	s.client, err = worker.NewClient(worker.ClientConfig{Broker: s.stack.Broker, DefaultQueue: s.place.queue})
+	s.client, err = worker.NewClient(worker.ClientConfig{Broker: s.stack.Broker, DefaultQueue: s.target.queue})
 	return err
 }
 

@@ -70,8 +70,8 @@ func (s *scene) metrics(ctx context.Context, prefixes ...string) []int {
 	return sums
 }
 
-// watch shows a line twice a second until done says so.
-func (s *scene) watch(ctx context.Context, done func() (bool, error)) error {
+// follow shows a line twice a second until done says so.
+func (s *scene) follow(ctx context.Context, done func() (bool, error)) error {
 	fmt.Fprintln(s.out, header)
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -2,15 +2,15 @@ package recipes
 
 import "github.com/caisson-go/caisson/worker"
 
-// Letter is what is sent now; LetterV1 is what jobs hold that wait since before the deploy.
-type (
-	Letter struct {
-		To []string `json:"to"`
-	}
-	LetterV1 struct {
-		To string `json:"to"`
-	}
-)
+// Letter is what is sent now.
+type Letter struct {
+	To []string `json:"to"`
+}
+
+// LetterV1 is what jobs hold that wait since before the deploy.
+type LetterV1 struct {
+	To string `json:"to"`
+}
 
 // SendLetter was called mail.send once. Jobs of that name still find it.
 var (

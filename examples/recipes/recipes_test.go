@@ -182,7 +182,7 @@ func TestDelay(t *testing.T) {
 		}
 		registry := worker.NewRegistry()
 		worker.Handle(registry, Remind, reminder.Handle)
-		bench := jobtest.New(t, registry, jobtest.Config{Patience: 80 * time.Hour})
+		bench := jobtest.New(t, registry, jobtest.Config{MaxWait: 80 * time.Hour})
 		for _, cart := range []string{"open", "paid"} {
 			if err := RemindTomorrow(t.Context(), bench.Client(), cart); err != nil {
 				t.Fatal(err)

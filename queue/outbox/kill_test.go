@@ -117,7 +117,7 @@ func (r *rig) produce(q string, lane, n int) {
 			}
 			batch = append(batch, worker.NewJob{Kind: "count", Payload: payload, Destination: "lane-" + body})
 		}
-		for _, res := range client.EnqueueBatch(r.Context(), batch) {
+		for _, res := range client.EnqueueMany(r.Context(), batch) {
 			if res.Err != nil {
 				r.Error(res.Err)
 			}

@@ -199,8 +199,6 @@ func (p *proxy) each(do func(*proxyLink)) int {
 // cut drops all links.
 func (p *proxy) cut() { p.each((*proxyLink).close) }
 
-func (p *proxy) count() int { return p.each(func(*proxyLink) {}) }
-
 // block does what a broker with a memory alarm does to connections that publish.
 func (p *proxy) block() {
 	p.each(func(l *proxyLink) {

@@ -37,7 +37,7 @@ func (k *AutoDisabler) notify(ctx context.Context, now time.Time) {
 	for _, job := range k.notices {
 		jobs = append(jobs, job)
 	}
-	for _, r := range k.cfg.Client.EnqueueBatch(ctx, jobs) {
+	for _, r := range k.cfg.Client.EnqueueMany(ctx, jobs) {
 		if r.Err != nil {
 			if k.warns(now) {
 				k.cfg.Logger.Warn("the notice that a webhook endpoint was disabled could not be enqueued; trying again", "job", r.ID, "error", r.Err)

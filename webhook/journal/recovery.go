@@ -208,7 +208,7 @@ func (r *Recovery) enqueue(ctx context.Context, e webhook.Endpoint, missed []web
 			jobs[i] = webhook.NewEventDelivery(e.ID, event)
 			jobs[i].Queue = r.cfg.Queue
 		}
-		for _, result := range r.cfg.Client.EnqueueBatch(ctx, jobs) {
+		for _, result := range r.cfg.Client.EnqueueMany(ctx, jobs) {
 			if errs = append(errs, result.Err); result.Err == nil {
 				out.Missed++
 			}

@@ -200,7 +200,7 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	registry.Override(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = maxAttempts })
+	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = maxAttempts })
 	breaker := pools.WebhookBreaker()
 	breaker.MinimumCalls = 1_000_000
 	w, err := worker.New(worker.Config{

@@ -32,8 +32,8 @@ type Config struct {
 	Claims idempotency.Store
 	// PartDeadLetters takes the place of the store of dead letters in memory, under the same terms.
 	DeadLetters dlq.Store
-	// Patience is how much virtual time [Bench.Work] and [Bench.Drain] let pass before they fail the test. Zero means 24 h.
-	Patience time.Duration
+	// MaxWait is how much virtual time [Bench.Work] and [Bench.Drain] let pass before they fail the test. Zero means 24 h.
+	MaxWait time.Duration
 }
 
 // Bench is a worker under test with everything that it works on. Its methods belong to the test's goroutine, except Reach, Client and the
@@ -48,13 +48,13 @@ type Bench struct {
 	dead   dlq.Store
 	client *worker.Client
 
-	gate   gate
-	ledger *ledger
-	faults faults
+	stepper stepper
+	ledger  *ledger
+	faults  faults
 
 	mu      sync.Mutex
-	running []*crew // live workers, oldest first
-	ended   []*crew // killed ones that still have to return
+	running []*process // live workers, oldest first
+	ended   []*process // killed ones that still have to return
 	forced  map[string]pools.Override
 	names   int
 }
@@ -69,8 +69,8 @@ func New(t testing.TB, registry *worker.Registry, cfg Config) *Bench {
 	if cfg.Worker.Broker != nil || cfg.Worker.Registry != nil || cfg.Worker.Store != nil || cfg.Worker.DeadLetters != nil {
 		t.Fatal("jobtest.New: leave Broker, Registry, Store and DeadLetters of Config.Worker out, the bench provides them; set Unkeyed for a worker without a store, Claims and DeadLetters for other stores")
 	}
-	if cfg.Patience == 0 {
-		cfg.Patience = 24 * time.Hour
+	if cfg.MaxWait == 0 {
+		cfg.MaxWait = 24 * time.Hour
 	}
 	if len(cfg.Worker.Queues) == 0 {
 		cfg.Worker.Queues = []worker.QueueConfig{{Name: worker.DefaultQueue}}
@@ -142,12 +142,14 @@ func (b *Bench) close() {
 func (b *Bench) Client() *worker.Client { return b.client }
 
 // Broker returns the broker as producers see it: what is published through it counts as enqueued, and [Bench.Break] breaks it.
-func (b *Bench) Broker() queue.Broker { return &wire{Broker: b.broker, bench: b, producer: true} }
+func (b *Bench) Broker() queue.Broker {
+	return &faultyBroker{Broker: b.broker, bench: b, producer: true}
+}
 
 // Claims returns the store of claims, below all faults. It is there also on an Unkeyed bench, where nobody uses it.
 func (b *Bench) Claims() idempotency.Store { return b.claims }
 
-// PartDeadLetters returns the store of dead letters, below all faults.
+// DeadLetters returns the store of dead letters, below all faults.
 func (b *Bench) DeadLetters() dlq.Store { return b.dead }
 
 // Worker returns the worker that was started last, to look at or to steer.
@@ -160,10 +162,10 @@ func (b *Bench) Worker() *worker.Worker {
 	return live[len(live)-1].worker
 }
 
-func (b *Bench) live() []*crew {
+func (b *Bench) live() []*process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]*crew(nil), b.running...)
+	return append([]*process(nil), b.running...)
 }
 
 // must ends the test on an error of the bench's own machinery.

@@ -243,7 +243,7 @@ func TestFailuresSayWhatHappened(t *testing.T) {
 	} {
 		bubble(t, name, func(t *testing.T) {
 			said := failure(t, func(tb testing.TB) {
-				c.do(jobtest.New(tb, handle(worker.KindConfig{}, stuck), jobtest.Config{Patience: 80 * time.Minute}))
+				c.do(jobtest.New(tb, handle(worker.KindConfig{}, stuck), jobtest.Config{MaxWait: 80 * time.Minute}))
 			})
 			for _, want := range c.want {
 				if !strings.Contains(said, want) {

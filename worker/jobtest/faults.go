@@ -54,7 +54,7 @@ func (b *Bench) Repair(p Part) { b.setPart(p, false) }
 
 func (b *Bench) setPart(p Part, broken bool) {
 	b.faults.set(p, broken)
-	b.gate.interrupt()
+	b.stepper.interrupt()
 	synctest.Wait()
 }
 
@@ -88,7 +88,7 @@ func (b *Bench) Force(destination string, o pools.Override) {
 }
 
 // reforce gives a new worker the overrides of the others.
-func (b *Bench) reforce(c *crew) {
+func (b *Bench) reforce(c *process) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for destination, o := range b.forced {
@@ -121,7 +121,7 @@ func (b *Bench) Duplicate(job string) {
 	if !ok {
 		b.t.Fatalf("jobtest: Duplicate: job %s was never enqueued through this bench", job)
 	}
-	w := &wire{Broker: b.broker, bench: b}
+	w := &faultyBroker{Broker: b.broker, bench: b}
 	b.must("duplicate job "+job, w.Publish(context.Background(), name, []queue.Publication{{Message: m}})[0].Err)
 }
 

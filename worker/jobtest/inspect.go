@@ -117,8 +117,8 @@ func (b *Bench) describe(m message) string {
 	}
 	state := ""
 	switch wait := time.Until(m.due); {
-	case m.held():
-		state = fmt.Sprintf("with %s for %s", m.holder.name, time.Since(m.since))
+	case m.leased():
+		state = fmt.Sprintf("with %s for %s", m.process.name, time.Since(m.since))
 	case wait > 0:
 		state = fmt.Sprintf("in queue %q, due in %s", m.queue, wait)
 	default:

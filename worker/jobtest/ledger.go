@@ -27,25 +27,25 @@ type message struct {
 	job   string // empty if it cannot be decoded
 	queue string
 	due   time.Time // when it is visible; while it is leased, when it would be if its worker died now
-	// holder has leased it, since then, until due; nil if nobody has.
-	holder *crew
-	since  time.Time
-	lease  *handle
+	// process has leased it, since then, until due; nil if nobody has.
+	process *process
+	since   time.Time
+	lease   *handle
 }
 
-func (m *message) held() bool { return m.holder != nil && time.Now().Before(m.due) }
+func (m *message) leased() bool { return m.process != nil && time.Now().Before(m.due) }
 
 func newLedger() *ledger {
 	return &ledger{pending: make(map[string]*message), started: make(map[string][]time.Time), changed: make(chan struct{})}
 }
 
-func (l *ledger) note() {
+func (l *ledger) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
-// watch returns a channel that is closed at the next change.
-func (l *ledger) watch() <-chan struct{} {
+// changes returns a channel that is closed at the next change.
+func (l *ledger) changes() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.changed
@@ -72,7 +72,7 @@ func (l *ledger) published(name, id string, p queue.Publication, producer bool) 
 			NotBefore: env.NotBefore, Deadline: env.Deadline, message: p.Message,
 		})
 	}
-	l.note()
+	l.notify()
 }
 
 func (l *ledger) received(h *handle, lease *queue.Lease) {
@@ -83,7 +83,7 @@ func (l *ledger) received(h *handle, lease *queue.Lease) {
 		m = &message{Message: lease.Message, id: lease.ID, job: jobOf(lease.Message), queue: lease.Queue}
 		l.pending[lease.ID] = m
 	}
-	m.holder, m.since, m.lease, m.due = h.crew, time.Now(), h, lease.Deadline()
+	m.process, m.since, m.lease, m.due = h.process, time.Now(), h, lease.Deadline()
 }
 
 func (l *ledger) extended(id string, due time.Time) {
@@ -99,8 +99,8 @@ func (l *ledger) lost(h *handle) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m := l.pending[h.lease.ID]; m != nil && m.lease == h {
-		m.holder, m.lease, m.due = nil, nil, time.Now()
-		l.note()
+		m.process, m.lease, m.due = nil, nil, time.Now()
+		l.notify()
 	}
 }
 
@@ -109,38 +109,38 @@ func (l *ledger) returned(id string, due time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m := l.pending[id]; m != nil {
-		m.holder, m.lease, m.due = nil, nil, due
+		m.process, m.lease, m.due = nil, nil, due
 	}
-	l.note()
+	l.notify()
 }
 
 func (l *ledger) acked(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.pending, id)
-	l.note()
+	l.notify()
 }
 
 // crashed leaves the messages of a dead worker to the ends of their leases.
-func (l *ledger) crashed(c *crew) {
+func (l *ledger) crashed(c *process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, m := range l.pending {
-		if m.holder == c {
-			m.holder, m.lease = nil, nil
+		if m.process == c {
+			m.process, m.lease = nil, nil
 		}
 	}
-	l.note()
+	l.notify()
 }
 
 // waiting returns the messages that no live worker holds, the next due first.
 func (l *ledger) waiting() []message {
-	return l.list(func(m *message) bool { return !m.held() })
+	return l.list(func(m *message) bool { return !m.leased() })
 }
 
 // running returns the messages that a live worker holds.
 func (l *ledger) running() []message {
-	return l.list((*message).held)
+	return l.list((*message).leased)
 }
 
 func (l *ledger) list(want func(*message) bool) (list []message) {
@@ -159,14 +159,14 @@ func (l *ledger) list(want func(*message) bool) (list []message) {
 
 // observer records the events of one worker as long as it lives, and hands them on.
 type observer struct {
-	ledger *ledger
-	crew   *crew
-	next   worker.Observer
+	ledger  *ledger
+	process *process
+	next    worker.Observer
 }
 
 // Observe implements [worker.Observer].
 func (o *observer) Observe(event worker.Event) {
-	if o.crew.alive.Err() != nil {
+	if o.process.alive.Err() != nil {
 		return
 	}
 	o.ledger.observe(event)
@@ -181,6 +181,6 @@ func (l *ledger) observe(event worker.Event) {
 		l.started[e.Job.ID] = append(l.started[e.Job.ID], time.Now())
 	case *worker.Settled:
 		l.settled = append(l.settled, *e)
-		l.note()
+		l.notify()
 	}
 }

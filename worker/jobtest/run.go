@@ -19,16 +19,16 @@ func (b *Bench) Work() worker.Settled {
 	if !ok {
 		b.t.Fatalf("jobtest: Work: nothing waits in the queues%s; enqueued so far: %s", b.runningText(), b.ledger.summary())
 	}
-	if d := time.Until(next.due); d > b.cfg.Patience {
-		b.t.Fatalf("jobtest: Work: the next job is %s: due in %s, longer than Config.Patience of %s", b.Where(next.job), d, b.cfg.Patience)
+	if d := time.Until(next.due); d > b.cfg.MaxWait {
+		b.t.Fatalf("jobtest: Work: the next job is %s: due in %s, longer than Config.MaxWait of %s", b.Where(next.job), d, b.cfg.MaxWait)
 	}
 	seen := b.ledger.settledCount()
 	busy := b.busy()
-	b.gate.admit(next.queue)
-	defer b.gate.shut()
-	patience := time.After(b.cfg.Patience)
+	b.stepper.admit(next.queue)
+	defer b.stepper.shut()
+	patience := time.After(b.cfg.MaxWait)
 	for {
-		changed := b.ledger.watch()
+		changed := b.ledger.changes()
 		for _, s := range b.ledger.settledFrom(seen) {
 			seen++
 			if i := slices.Index(busy, idOf(&s)); i >= 0 {
@@ -41,7 +41,7 @@ func (b *Bench) Work() worker.Settled {
 		select {
 		case <-changed:
 		case <-patience:
-			b.t.Fatalf("jobtest: Work: no delivery was settled within %s; left are:\n%s", b.cfg.Patience, b.left())
+			b.t.Fatalf("jobtest: Work: no delivery was settled within %s; left are:\n%s", b.cfg.MaxWait, b.left())
 		}
 	}
 }
@@ -72,22 +72,22 @@ func idOf(s *worker.Settled) string {
 
 // Advance lets virtual time pass by d. What is due, or becomes due meanwhile, runs. Advance(0) starts what can run now.
 func (b *Bench) Advance(d time.Duration) {
-	b.gate.openAll()
+	b.stepper.openAll()
 	time.Sleep(d)
 	synctest.Wait()
-	b.gate.shut()
+	b.stepper.shut()
 	synctest.Wait()
 }
 
 // Drain lets time pass until the queues are empty: every job is done, dead or held. It fails the test if that takes longer than
-// Config.Patience, for example since a job is deferred for ever.
+// Config.MaxWait, for example since a job is deferred for ever.
 func (b *Bench) Drain() {
 	b.t.Helper()
-	b.gate.openAll()
-	defer b.gate.shut()
-	patience := time.After(b.cfg.Patience)
+	b.stepper.openAll()
+	defer b.stepper.shut()
+	patience := time.After(b.cfg.MaxWait)
 	for {
-		changed := b.ledger.watch()
+		changed := b.ledger.changes()
 		synctest.Wait()
 		if len(b.ledger.waiting())+len(b.ledger.running()) == 0 {
 			return
@@ -95,7 +95,7 @@ func (b *Bench) Drain() {
 		select {
 		case <-changed:
 		case <-patience:
-			b.t.Fatalf("jobtest: Drain: the queues are not empty after %s; left are:\n%s", b.cfg.Patience, b.left())
+			b.t.Fatalf("jobtest: Drain: the queues are not empty after %s; left are:\n%s", b.cfg.MaxWait, b.left())
 		}
 	}
 }

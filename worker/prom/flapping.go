@@ -22,8 +22,8 @@ const (
 	flapMax = 10_000
 )
 
-// note remembers a transition. Overrides and resets by an operator are not flapping.
-func (f *flapping) note(t pools.Transition) {
+// record remembers a transition. Overrides and resets by an operator are not flapping.
+func (f *flapping) record(t pools.Transition) {
 	if t.From == t.To || t.Reason == pools.TransitionReasonReset {
 		return
 	}

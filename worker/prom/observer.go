@@ -28,7 +28,7 @@ type Observer struct {
 	dead     *children[causeKey, prometheus.Counter]
 	held     *children[causeKey, prometheus.Counter]
 	handle   *children[string, prometheus.Observer]
-	latency  *children[laneKey, prometheus.Observer]
+	latency  *children[queueKindKey, prometheus.Observer]
 
 	released, settleErrors, leaseLost, claimLost *prometheus.CounterVec
 	transitions, removed, cleanErrors, calls     *prometheus.CounterVec
@@ -38,7 +38,7 @@ type Observer struct {
 	state    *scrape
 }
 
-type laneKey struct{ queue, kind string }
+type queueKindKey struct{ queue, kind string }
 
 type settledKey struct {
 	queue, kind string
@@ -111,7 +111,7 @@ func (o *Observer) makeHot() {
 		return held.WithLabelValues(o.queues.fold(k.queue), o.kinds.fold(k.kind), foldCause(k.cause))
 	})
 	o.handle = newChildren(func(kind string) prometheus.Observer { return handle.WithLabelValues(o.kinds.fold(kind)) })
-	o.latency = newChildren(func(k laneKey) prometheus.Observer {
+	o.latency = newChildren(func(k queueKindKey) prometheus.Observer {
 		return latency.WithLabelValues(o.queues.fold(k.queue), o.kinds.fold(k.kind))
 	})
 }
@@ -151,7 +151,7 @@ func (o *Observer) Observe(event worker.Event) {
 		}
 	case *worker.BreakerChanged:
 		o.transitions.WithLabelValues(e.From.String(), e.To.String(), string(e.Reason), o.destination(e.Destination)).Inc()
-		o.flapping.note(e.Transition)
+		o.flapping.record(e.Transition)
 	case *worker.Paused:
 		o.paused.WithLabelValues(o.queues.fold(e.What)).Set(oneIf(e.Err != nil))
 	case *worker.Released:
@@ -170,7 +170,7 @@ func (o *Observer) observeSettled(e *worker.Settled) {
 		o.handle.of(e.Kind).Observe(e.Handle.Seconds())
 	}
 	if e.Outcome == worker.OutcomeSucceeded {
-		o.latency.of(laneKey{e.Queue, e.Kind}).Observe(max(e.Latency.Seconds(), 0))
+		o.latency.of(queueKindKey{e.Queue, e.Kind}).Observe(max(e.Latency.Seconds(), 0))
 	}
 	if e.Outcome == worker.OutcomeDeferred {
 		o.deferred.of(deferredKey{e.Kind, e.Reason}).Inc()

@@ -73,7 +73,7 @@ func (r *rig) enqueue(t *testing.T, jobs ...worker.NewJob) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, res := range client.EnqueueBatch(t.Context(), jobs) {
+	for _, res := range client.EnqueueMany(t.Context(), jobs) {
 		if res.Err != nil {
 			t.Fatal(res.Err)
 		}

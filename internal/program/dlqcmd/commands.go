@@ -38,7 +38,7 @@ func newTool(p *cli.Program, call caller) *tool {
 }
 
 func (t *tool) run(ctx context.Context, args []string) cli.Code {
-	root := t.group(&cobra.Command{Use: t.Name, Long: long + "\n\n" + cli.ExitCodes})
+	root := t.group(&cobra.Command{Use: t.Name, Long: long + "\n\n" + cli.ExitCodes}) //nolint:contextcheck // as below
 	t.Settings.Register(root)
 	return cli.Run(ctx, root, args, t.IO) //nolint:contextcheck // commands take the context that cobra hands them
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // runWorker runs one command line of a program with kinds, which has none of the commands of this package.
 func runWorker(ctx context.Context, args []string, log io.Writer, setup func(*worker.Registry) error) cli.Code {
 	p := &cli.Program{Name: "worker", IO: cli.IO{In: strings.NewReader(""), Out: io.Discard, Err: log}}
-	root := cli.Group(&cobra.Command{Use: p.Name}, runcmd.Commands(p, setup)...)
+	root := cli.Group(&cobra.Command{Use: p.Name}, runcmd.Commands(p, setup)...) //nolint:contextcheck // commands take the context that cobra hands them
 	p.Settings.Register(root)
 	return cli.Run(ctx, root, args, p.IO)
 }

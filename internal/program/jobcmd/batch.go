@@ -73,7 +73,7 @@ func (j *jobs) enqueue(ctx context.Context, client *worker.Client, result func(n
 	done, failed := 0, 0
 	for {
 		batch, numbers, readErr := j.batch()
-		for i, r := range client.EnqueueBatch(ctx, batch) {
+		for i, r := range client.EnqueueMany(ctx, batch) {
 			done++
 			if r.Err != nil {
 				failed++

@@ -12,7 +12,7 @@ import (
 func override(registry *worker.Registry, cfg *config.Config) {
 	registered := registry.Kinds()
 	for name, k := range cfg.Kinds {
-		registry.Override(meant(name, registered, cfg), func(c *worker.KindConfig) { overrideKind(c, k, noWaiting(cfg, name)) })
+		registry.Configure(meant(name, registered, cfg), func(c *worker.KindConfig) { overrideKind(c, k, noWaiting(cfg, name)) })
 	}
 }
 

@@ -29,7 +29,7 @@ func (s *Settings) Register(registry *worker.Registry) (*Kind, error) {
 	if d.sender, err = webhook.Register(registry, c); err != nil {
 		return nil, err
 	}
-	registry.Override(webhook.KindDeliver, func(k *worker.KindConfig) {
+	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) {
 		k.Backoff = s.cfg.Webhook.Default.Schedule
 		if n := k.Backoff.Len(); n > 0 {
 			k.MaxAttempts = n + 1

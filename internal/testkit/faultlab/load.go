@@ -160,7 +160,7 @@ func (f *feeder) try(ctx context.Context, batch []worker.NewJob) (left []worker.
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	for part := range slices.Chunk(batch, 500) {
-		for i, r := range f.client.EnqueueBatch(ctx, part) {
+		for i, r := range f.client.EnqueueMany(ctx, part) {
 			if r.Err != nil {
 				left, why = append(left, part[i]), r.Err
 			}

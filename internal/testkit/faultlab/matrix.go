@@ -93,7 +93,7 @@ func tryMarked(ctx context.Context, t testing.TB, rig Rig, f Fault, m mark) Row 
 	dir := t.TempDir()
 	x := open(ctx, t, rig, f, dir)
 	x.mark = m
-	stop := x.startCrew(t, dir)
+	stop := x.startCrew(t, dir) //nolint:contextcheck // its workers outlive what ends a trial's load
 	x.warmUp(ctx, t)
 	x.strike(ctx, t)
 	x.finish(ctx, t)
@@ -102,7 +102,7 @@ func tryMarked(ctx context.Context, t testing.TB, rig Rig, f Fault, m mark) Row 
 	if rig.Drop != nil {
 		rig.Drop(t, x.queue)
 	}
-	x.check(t, dir)
+	x.check(t, dir) //nolint:contextcheck // judged after the trial's context has ended
 	x.close()
 	if after, ok := within(rig.Rest, before, m.all); !ok {
 		t.Errorf("%d goroutines before the broker was opened, %d after it was closed:\n%s", before, after, m)

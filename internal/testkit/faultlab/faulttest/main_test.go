@@ -54,7 +54,7 @@ type counts struct{ settled, deferred atomic.Int64 }
 func (c *counts) Observe(e worker.Event) {
 	if s, ok := e.(*worker.Settled); ok {
 		c.settled.Add(1)
-		if s.Reason == worker.ReasonStoreDown {
+		if s.Reason == worker.ReasonStoreUnavailable {
 			c.deferred.Add(1)
 		}
 	}

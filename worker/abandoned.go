@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// stuckJobs is the set of jobs whose handlers were abandoned and have not returned.
-type stuckJobs struct {
+// abandonedJobs is the set of jobs whose handlers were abandoned and have not returned.
+type abandonedJobs struct {
 	mu   sync.Mutex
 	jobs map[*Job]struct{}
 }
 
-func (s *stuckJobs) add(j *Job) {
+func (s *abandonedJobs) add(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jobs == nil {
@@ -20,13 +20,13 @@ func (s *stuckJobs) add(j *Job) {
 	s.jobs[j] = struct{}{}
 }
 
-func (s *stuckJobs) remove(j *Job) {
+func (s *abandonedJobs) remove(j *Job) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.jobs, j)
 }
 
-func (s *stuckJobs) list() []*Job {
+func (s *abandonedJobs) list() []*Job {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []*Job

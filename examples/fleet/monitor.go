@@ -13,8 +13,8 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// watch counts what the worker does. It is a [worker.Observer].
-type watch struct {
+// monitor counts what the worker does. It is a [worker.Observer].
+type monitor struct {
 	plan plan
 	quit chan struct{}
 	done chan struct{}
@@ -23,15 +23,15 @@ type watch struct {
 	seen work
 }
 
-func newWatch(p plan) *watch {
-	return &watch{
+func newMonitor(p plan) *monitor {
+	return &monitor{
 		plan: p, quit: make(chan struct{}), done: make(chan struct{}),
 		seen: work{Transitions: map[string]int{}, Deferred: map[string]int{}, Outcomes: map[string]int{}},
 	}
 }
 
 // start looks at the number of goroutines each second, until end.
-func (w *watch) start() {
+func (w *monitor) start() {
 	go func() {
 		defer close(w.done)
 		tick := time.NewTicker(time.Second)
@@ -50,20 +50,20 @@ func (w *watch) start() {
 	}()
 }
 
-func (w *watch) end() {
+func (w *monitor) end() {
 	close(w.quit)
 	<-w.done
 }
 
 // attempt is told of each call that was made.
-func (w *watch) attempt(a webhook.Attempt) {
+func (w *monitor) attempt(a webhook.Attempt) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seen.Requests[w.plan.classOf(a.Endpoint)]++
 }
 
 // Observe implements [worker.Observer].
-func (w *watch) Observe(e worker.Event) {
+func (w *monitor) Observe(e worker.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch e := e.(type) {
@@ -77,7 +77,7 @@ func (w *watch) Observe(e worker.Event) {
 	}
 }
 
-func (w *watch) report() work {
+func (w *monitor) report() work {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.seen

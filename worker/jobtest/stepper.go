@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// gate stands before every Receive: closed, open for all, or open for a number of messages of one queue.
-type gate struct {
+// stepper stands before every Receive: closed, open for all, or open for a number of messages of one queue.
+type stepper struct {
 	mu      sync.Mutex
 	open    bool
 	queue   string          // while permits are given: the queue that they are for
@@ -16,7 +16,7 @@ type gate struct {
 }
 
 // enter waits until the gate lets messages of queue through. It returns how many of most, and a context that ends when that may have changed.
-func (g *gate) enter(ctx context.Context, queue string, most int) (int, context.Context, error) {
+func (g *stepper) enter(ctx context.Context, queue string, most int) (int, context.Context, error) {
 	for {
 		g.mu.Lock()
 		period := g.current()
@@ -41,7 +41,7 @@ func (g *gate) enter(ctx context.Context, queue string, most int) (int, context.
 }
 
 // unused gives permits back that found no message. period is what enter returned with them: those of an earlier one are gone.
-func (g *gate) unused(period context.Context, n int) {
+func (g *stepper) unused(period context.Context, n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if n == 0 || g.open || period.Err() != nil {
@@ -51,7 +51,7 @@ func (g *gate) unused(period context.Context, n int) {
 	g.next()
 }
 
-func (g *gate) set(open bool, queue string, permits int) {
+func (g *stepper) set(open bool, queue string, permits int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open, g.queue, g.permits = open, queue, permits
@@ -59,29 +59,29 @@ func (g *gate) set(open bool, queue string, permits int) {
 }
 
 // openAll lets everything through.
-func (g *gate) openAll() { g.set(true, "", 0) }
+func (g *stepper) openAll() { g.set(true, "", 0) }
 
 // admit lets one message of queue through.
-func (g *gate) admit(queue string) { g.set(false, queue, 1) }
+func (g *stepper) admit(queue string) { g.set(false, queue, 1) }
 
 // shut lets nothing through; receives under way return.
-func (g *gate) shut() { g.set(false, "", 0) }
+func (g *stepper) shut() { g.set(false, "", 0) }
 
 // interrupt makes receives under way look again.
-func (g *gate) interrupt() {
+func (g *stepper) interrupt() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.next()
 }
 
-func (g *gate) current() context.Context {
+func (g *stepper) current() context.Context {
 	if g.period == nil {
 		g.period, g.end = context.WithCancel(context.Background())
 	}
 	return g.period
 }
 
-func (g *gate) next() {
+func (g *stepper) next() {
 	if g.end != nil {
 		g.end()
 	}

@@ -13,7 +13,7 @@ import (
 func TestHandlerIsOverOnce(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
-		var h watch
+		var h runningHandler
 		h.start(t.Context(), func(error) {}, time.Hour, func() {})
 		var returned, abandoned, marked bool
 		var both sync.WaitGroup
@@ -31,13 +31,13 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lost")
 	for name, c := range map[string]struct {
-		do   func(h *watch)
+		do   func(h *runningHandler)
 		want time.Duration
 	}{
-		"nothing happens": {func(*watch) {}, 10 * time.Second},
-		"interrupted":     {func(h *watch) { h.interrupt(lost, 2*time.Second) }, 3 * time.Second},
-		"interrupted twice": {func(h *watch) {
-			if !h.runs() || !h.interrupt(lost, 2*time.Second) || h.runs() {
+		"nothing happens": {func(*runningHandler) {}, 10 * time.Second},
+		"interrupted":     {func(h *runningHandler) { h.interrupt(lost, 2*time.Second) }, 3 * time.Second},
+		"interrupted twice": {func(h *runningHandler) {
+			if !h.interruptible() || !h.interrupt(lost, 2*time.Second) || h.interruptible() {
 				t.Error("not interrupted")
 			}
 			time.Sleep(time.Second)
@@ -45,20 +45,20 @@ func TestPatience(t *testing.T) {
 				t.Error("interrupted again")
 			}
 		}, 3 * time.Second},
-		"interrupted when its time was over": {func(h *watch) {
+		"interrupted when its time was over": {func(h *runningHandler) {
 			time.Sleep(8 * time.Second)
 			if !h.interrupt(lost, 2*time.Second) {
 				t.Error("not interrupted")
 			}
 		}, 10 * time.Second},
-		"hurried": {func(h *watch) { h.hurry() }, time.Second},
-		"hurried after it was interrupted": {func(h *watch) {
+		"hurried": {func(h *runningHandler) { h.expire() }, time.Second},
+		"hurried after it was interrupted": {func(h *runningHandler) {
 			h.interrupt(lost, time.Minute)
-			h.hurry()
+			h.expire()
 		}, time.Second},
-		"returned": {func(h *watch) {
+		"returned": {func(h *runningHandler) {
 			h.returned()
-			h.hurry()
+			h.expire()
 			if h.interrupt(lost, 0) {
 				t.Error("interrupted a handler that has returned")
 			}
@@ -70,7 +70,7 @@ func TestPatience(t *testing.T) {
 				defer cancel(nil)
 				start := time.Now()
 				var after time.Duration
-				var h watch
+				var h runningHandler
 				ctx, stop := context.WithTimeout(outer, 8*time.Second)
 				defer stop()
 				h.start(ctx, cancel, 10*time.Second, func() { after = time.Since(start) })

@@ -11,28 +11,28 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// crew is one worker with the wires that tie it to the world. Cutting them is a crash.
-type crew struct {
+// process is one worker with the wires that tie it to the world. Cutting them is a crash.
+type process struct {
 	name   string
 	worker *worker.Worker
 	stop   context.CancelFunc
 	done   chan struct{} // closed when Run has returned
 	err    error         // of Run, once done
 
-	alive context.Context // ends with the crash
-	crash context.CancelCauseFunc
-	apart atomic.Bool // cut off from broker and stores
+	alive    context.Context // ends with the crash
+	crash    context.CancelCauseFunc
+	isolated atomic.Bool // cut off from broker and stores
 }
 
 // ErrKilled is the cause with which a handler's context ends when its worker is killed, and what a killed worker's calls are answered.
 var ErrKilled = errors.New("jobtest: the worker was killed")
 
-type crewKey struct{}
+type processKey struct{}
 
 // crashable is the middleware by which a crash reaches running handlers: a real one would be gone with its process.
 func crashable(next worker.Handler) worker.Handler {
 	return func(ctx context.Context, job *worker.Job) error {
-		c, ok := ctx.Value(crewKey{}).(*crew)
+		c, ok := ctx.Value(processKey{}).(*process)
 		if !ok {
 			return next(ctx, job)
 		}
@@ -44,33 +44,33 @@ func crashable(next worker.Handler) worker.Handler {
 }
 
 // onCrash calls do when the crew crashes, unless stop is called before.
-func (c *crew) onCrash(do func()) (stop func() bool) { return context.AfterFunc(c.alive, do) }
+func (c *process) onCrash(do func()) (stop func() bool) { return context.AfterFunc(c.alive, do) }
 
 // StartWorker starts one more worker beside those that run.
 func (b *Bench) StartWorker() {
 	b.t.Helper()
 	b.mu.Lock()
 	b.names++
-	c := &crew{name: fmt.Sprintf("worker-%d", b.names), done: make(chan struct{})}
+	c := &process{name: fmt.Sprintf("worker-%d", b.names), done: make(chan struct{})}
 	b.mu.Unlock()
 	c.alive, c.crash = context.WithCancelCause(context.Background())
 
 	cfg := b.cfg.Worker
-	w := &wire{Broker: b.broker, bench: b, crew: c}
-	cfg.Broker, cfg.Registry, cfg.DeadLetters = w, b.registry, &deadWire{Store: b.dead, bench: b, crew: c}
+	w := &faultyBroker{Broker: b.broker, bench: b, process: c}
+	cfg.Broker, cfg.Registry, cfg.DeadLetters = w, b.registry, &faultyDeadLetters{Store: b.dead, bench: b, process: c}
 	if !b.cfg.Unkeyed {
 		cfg.Store = b.claimsOf(c)
 	}
 	if cfg.Owner == "" {
 		cfg.Owner = c.name
 	}
-	cfg.Observer = &observer{ledger: b.ledger, crew: c, next: worker.Observers(b.cfg.Worker.Observer)}
+	cfg.Observer = &observer{ledger: b.ledger, process: c, next: worker.Observers(b.cfg.Worker.Observer)}
 	var err error
 	if c.worker, err = worker.New(cfg); err != nil {
 		b.t.Fatalf("jobtest: start a worker: %v", err)
 	}
 	b.reforce(c)
-	ctx, stop := context.WithCancel(context.WithValue(context.Background(), crewKey{}, c))
+	ctx, stop := context.WithCancel(context.WithValue(context.Background(), processKey{}, c))
 	c.stop = stop
 	go func() {
 		defer close(c.done)
@@ -110,23 +110,23 @@ func (b *Bench) Isolate() {
 	if len(live) == 0 {
 		b.t.Fatal("jobtest: Isolate: no worker runs")
 	}
-	live[0].apart.Store(true)
-	b.gate.interrupt()
+	live[0].isolated.Store(true)
+	b.stepper.interrupt()
 	synctest.Wait()
 }
 
 // Rejoin ends [Bench.Isolate] for every worker.
 func (b *Bench) Rejoin() {
 	for _, c := range b.live() {
-		c.apart.Store(false)
+		c.isolated.Store(false)
 	}
-	b.gate.interrupt()
+	b.stepper.interrupt()
 	synctest.Wait()
 }
 
-func (b *Bench) kill(c *crew) {
+func (b *Bench) kill(c *process) {
 	c.crash(ErrKilled)
-	b.gate.interrupt()
+	b.stepper.interrupt()
 	c.stop()
 	b.mu.Lock()
 	b.remove(c)
@@ -154,7 +154,7 @@ func (b *Bench) StopWorkers() {
 	}
 }
 
-func (b *Bench) stop(c *crew) error {
+func (b *Bench) stop(c *process) error {
 	b.mu.Lock()
 	b.remove(c)
 	b.mu.Unlock()
@@ -163,7 +163,7 @@ func (b *Bench) stop(c *crew) error {
 	return c.err
 }
 
-func (b *Bench) remove(c *crew) {
+func (b *Bench) remove(c *process) {
 	if i := slices.Index(b.running, c); i >= 0 {
 		b.running = slices.Delete(b.running, i, i+1)
 	}

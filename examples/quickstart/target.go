@@ -11,8 +11,8 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// place is where the story happens.
-type place struct {
+// target is where the story happens.
+type target struct {
 	dir    string
 	broker string
 	url    string // of a networked broker
@@ -20,7 +20,7 @@ type place struct {
 }
 
 // complete fills in what nobody chose. A broker that others use too gets a queue of the story's own.
-func (p place) complete() (place, error) {
+func (p target) complete() (target, error) {
 	p.broker = cmp.Or(p.broker, "embedded")
 	p.queue = "quickstart"
 	switch p.broker {

@@ -10,20 +10,20 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// wire is the broker as one worker, or a producer, sees it: it may be down, the worker may be dead, and the gate decides when to receive.
-type wire struct {
+// faultyBroker is the broker as one worker, or a producer, sees it: it may be down, the worker may be dead, and the gate decides when to receive.
+type faultyBroker struct {
 	queue.Broker
 	bench    *Bench
-	crew     *crew // nil for producers
+	process  *process // nil for producers
 	producer bool
 }
 
 // cut is why a call cannot be made now.
-func (b *Bench) cut(c *crew, p Part, unavailable error) error {
+func (b *Bench) cut(c *process, p Part, unavailable error) error {
 	if c != nil && c.alive.Err() != nil {
 		return ErrKilled
 	}
-	if c != nil && c.apart.Load() {
+	if c != nil && c.isolated.Load() {
 		return fmt.Errorf("jobtest: %s was isolated by the test: %w", c.name, unavailable)
 	}
 	if b.faults.broken(p) {
@@ -32,9 +32,9 @@ func (b *Bench) cut(c *crew, p Part, unavailable error) error {
 	return nil
 }
 
-func (w *wire) cut() error { return w.bench.cut(w.crew, PartBroker, queue.ErrUnavailable) }
+func (w *faultyBroker) cut() error { return w.bench.cut(w.process, PartBroker, queue.ErrUnavailable) }
 
-func (w *wire) Publish(ctx context.Context, name string, pubs []queue.Publication) []queue.PublishResult {
+func (w *faultyBroker) Publish(ctx context.Context, name string, pubs []queue.Publication) []queue.PublishResult {
 	if err := w.cut(); err != nil {
 		return repeat(queue.PublishResult{Err: err}, len(pubs))
 	}
@@ -47,21 +47,21 @@ func (w *wire) Publish(ctx context.Context, name string, pubs []queue.Publicatio
 	return results
 }
 
-func (w *wire) Depth(ctx context.Context, name string) (queue.Depth, error) {
+func (w *faultyBroker) Depth(ctx context.Context, name string) (queue.Depth, error) {
 	if err := w.cut(); err != nil {
 		return queue.Depth{}, err
 	}
 	return w.Broker.Depth(ctx, name)
 }
 
-func (w *wire) CreateQueue(ctx context.Context, name string) error {
+func (w *faultyBroker) CreateQueue(ctx context.Context, name string) error {
 	if err := w.cut(); err != nil {
 		return err
 	}
 	return w.Broker.CreateQueue(ctx, name)
 }
 
-func (w *wire) Queues(ctx context.Context) ([]queue.QueueInfo, error) {
+func (w *faultyBroker) Queues(ctx context.Context) ([]queue.QueueInfo, error) {
 	if err := w.cut(); err != nil {
 		return nil, err
 	}
@@ -77,12 +77,12 @@ func database(x any) any {
 }
 
 // Database lets the worker find out that broker and claims share one, as they do in production.
-func (w *wire) Database() any { return database(w.Broker) }
+func (w *faultyBroker) Database() any { return database(w.Broker) }
 
 // Close does nothing: the bench owns the broker.
-func (w *wire) Close() error { return nil }
+func (w *faultyBroker) Close() error { return nil }
 
-func (w *wire) Subscribe(ctx context.Context, name string, cfg queue.SubscribeConfig) (queue.Subscription, error) {
+func (w *faultyBroker) Subscribe(ctx context.Context, name string, cfg queue.SubscribeConfig) (queue.Subscription, error) {
 	if err := w.cut(); err != nil {
 		return nil, err
 	}
@@ -90,17 +90,17 @@ func (w *wire) Subscribe(ctx context.Context, name string, cfg queue.SubscribeCo
 	if err != nil {
 		return nil, err
 	}
-	return &subscription{Subscription: sub, wire: w, queue: name}, nil
+	return &subscription{Subscription: sub, broker: w, queue: name}, nil
 }
 
 type subscription struct {
 	queue.Subscription
-	wire  *wire
-	queue string
+	broker *faultyBroker
+	queue  string
 }
 
 func (s *subscription) Healthy() error {
-	if err := s.wire.cut(); err != nil {
+	if err := s.broker.cut(); err != nil {
 		return err
 	}
 	return s.Subscription.Healthy()
@@ -108,19 +108,19 @@ func (s *subscription) Healthy() error {
 
 func (s *subscription) Receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 	for {
-		n, period, err := s.wire.bench.gate.enter(ctx, s.queue, most)
+		n, period, err := s.broker.bench.stepper.enter(ctx, s.queue, most)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.wire.cut(); err != nil {
-			s.wire.bench.gate.unused(period, n)
+		if err := s.broker.cut(); err != nil {
+			s.broker.bench.stepper.unused(period, n)
 			return nil, err
 		}
 		leases, err := s.receive(ctx, period, n)
-		if cut := s.wire.cut(); cut != nil && len(leases) == 0 {
+		if cut := s.broker.cut(); cut != nil && len(leases) == 0 {
 			return nil, cut
 		}
-		s.wire.bench.gate.unused(period, n-len(leases))
+		s.broker.bench.stepper.unused(period, n-len(leases))
 		if len(leases) > 0 || ctx.Err() != nil || period.Err() == nil {
 			return leases, err
 		}
@@ -134,26 +134,26 @@ func (s *subscription) receive(ctx, period context.Context, n int) ([]*queue.Lea
 	defer context.AfterFunc(period, cancel)()
 	leases, err := s.Subscription.Receive(ctx, n)
 	for _, lease := range leases {
-		h := &handle{bench: s.wire.bench, crew: s.wire.crew, lease: lease}
+		h := &handle{bench: s.broker.bench, process: s.broker.process, lease: lease}
 		lease.Decorate(func(inner queue.Handle) queue.Handle {
 			h.inner = inner
 			return h
 		})
-		s.wire.bench.ledger.received(h, lease)
+		s.broker.bench.ledger.received(h, lease)
 	}
 	return leases, err
 }
 
 // handle is one lease as its worker sees it.
 type handle struct {
-	bench *Bench
-	crew  *crew
-	lease *queue.Lease
-	inner queue.Handle
+	bench   *Bench
+	process *process
+	lease   *queue.Lease
+	inner   queue.Handle
 }
 
 func (h *handle) Extend(ctx context.Context, d time.Duration) error {
-	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.process, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	start := time.Now()
@@ -168,7 +168,7 @@ func (h *handle) Extend(ctx context.Context, d time.Duration) error {
 }
 
 func (h *handle) Settle(ctx context.Context, s queue.Settlement) error {
-	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.process, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	err := h.inner.Settle(ctx, s)
@@ -192,7 +192,7 @@ func (h *handle) SettleTx(tx any, s queue.Settlement) error {
 	if !ok {
 		return errors.ErrUnsupported
 	}
-	if err := h.bench.cut(h.crew, PartBroker, queue.ErrUnavailable); err != nil {
+	if err := h.bench.cut(h.process, PartBroker, queue.ErrUnavailable); err != nil {
 		return err
 	}
 	return inner.SettleTx(tx, s)
@@ -219,38 +219,40 @@ func cutAll[T any](err error, items []T, do func() []error) []error {
 	return do()
 }
 
-// deadWire is the dead-letter store as one worker sees it.
-type deadWire struct {
+// faultyDeadLetters is the dead-letter store as one worker sees it.
+type faultyDeadLetters struct {
 	dlq.Store
-	bench *Bench
-	crew  *crew
+	bench   *Bench
+	process *process
 }
 
-func (w *deadWire) cut() error { return w.bench.cut(w.crew, PartDeadLetters, dlq.ErrUnavailable) }
+func (w *faultyDeadLetters) cut() error {
+	return w.bench.cut(w.process, PartDeadLetters, dlq.ErrUnavailable)
+}
 
-func (w *deadWire) Put(ctx context.Context, entries []dlq.Entry) []error {
+func (w *faultyDeadLetters) Put(ctx context.Context, entries []dlq.Entry) []error {
 	return cutAll(w.cut(), entries, func() []error { return w.Store.Put(ctx, entries) })
 }
 
-func (w *deadWire) Depth(ctx context.Context) (dlq.Depth, error) {
+func (w *faultyDeadLetters) Depth(ctx context.Context) (dlq.Depth, error) {
 	if err := w.cut(); err != nil {
 		return dlq.Depth{}, err
 	}
 	return w.Store.Depth(ctx)
 }
 
-func (w *deadWire) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
+func (w *faultyDeadLetters) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
 	if err := w.cut(); err != nil {
 		return nil, err
 	}
 	return w.Store.Reserve(ctx, f, r)
 }
 
-func (w *deadWire) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) []error {
+func (w *faultyDeadLetters) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) []error {
 	return cutAll(w.cut(), rs, func() []error { return w.Store.Resolve(ctx, owner, rs) })
 }
 
-func (w *deadWire) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
+func (w *faultyDeadLetters) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
 	if err := w.cut(); err != nil {
 		return 0, err
 	}

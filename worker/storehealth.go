@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// storeGate keeps keyed jobs away from an idempotency store that cannot be asked. Where every kind needs the store, leasing stops; else the keyed
+// storeHealth keeps keyed jobs away from an idempotency store that cannot be asked. Where every kind needs the store, leasing stops; else the keyed
 // jobs alone are put back, and the unkeyed ones go on.
-type storeGate struct {
-	ping    func(context.Context) error // nil if there is no store
-	observe func(Event)
-	stops   bool // every kind is keyed
+type storeHealth struct {
+	ping      func(context.Context) error // nil if there is no store
+	observe   func(Event)
+	pausesAll bool // every kind is keyed
 
-	closed chan struct{} // holds a token after the gate was closed
+	failures chan struct{} // holds a token after the gate was closed
 
-	mu    sync.Mutex
-	down  error
-	since time.Time
-	open  chan struct{} // closed while the gate is open
+	mu        sync.Mutex
+	down      error
+	since     time.Time
+	available chan struct{} // closed while the gate is open
 }
 
 const (
@@ -26,32 +26,32 @@ const (
 	maxStoreDelay = time.Minute
 )
 
-func newStoreGate(observe func(Event)) *storeGate {
-	g := &storeGate{observe: observe, closed: make(chan struct{}, 1), open: make(chan struct{})}
-	close(g.open)
+func newStoreHealth(observe func(Event)) *storeHealth {
+	g := &storeHealth{observe: observe, failures: make(chan struct{}, 1), available: make(chan struct{})}
+	close(g.available)
 	return g
 }
 
 // failed closes the gate.
-func (g *storeGate) failed(err error) {
+func (g *storeHealth) failed(err error) {
 	g.mu.Lock()
 	first := g.down == nil
 	g.down = err
 	if first {
-		g.since, g.open = time.Now(), make(chan struct{})
+		g.since, g.available = time.Now(), make(chan struct{})
 	}
 	g.mu.Unlock()
 	if first {
 		g.observe(&Paused{What: "store", Err: err})
 		select {
-		case g.closed <- struct{}{}:
+		case g.failures <- struct{}{}:
 		default:
 		}
 	}
 }
 
 // err is why the gate is closed, or nil.
-func (g *storeGate) err() error {
+func (g *storeHealth) err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.down
@@ -59,19 +59,19 @@ func (g *storeGate) err() error {
 
 // delay is how long a keyed job is put back while the gate is closed: as long as it has been so, from 5 s to a minute, so that a long outage
 // does not cycle jobs through the broker.
-func (g *storeGate) delay() time.Duration {
+func (g *storeHealth) delay() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return jitter(min(max(time.Since(g.since), minStoreDelay), maxStoreDelay))
 }
 
 // wait returns true once leasing makes sense, and false when ctx is done.
-func (g *storeGate) wait(ctx context.Context) bool {
-	if !g.stops {
+func (g *storeHealth) wait(ctx context.Context) bool {
+	if !g.pausesAll {
 		return true
 	}
 	g.mu.Lock()
-	open := g.open
+	open := g.available
 	g.mu.Unlock()
 	select {
 	case <-open:
@@ -81,13 +81,13 @@ func (g *storeGate) wait(ctx context.Context) bool {
 	}
 }
 
-// watch asks a store that failed again and again until it answers, until ctx is done.
-func (g *storeGate) watch(ctx context.Context) {
+// probe asks a store that failed again and again until it answers, until ctx is done.
+func (g *storeHealth) probe(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-g.closed:
+		case <-g.failures:
 		}
 		for delay := 100 * time.Millisecond; g.err() != nil; delay = min(2*delay, 5*time.Second) {
 			if !pause(ctx, jitter(delay)) {
@@ -97,18 +97,18 @@ func (g *storeGate) watch(ctx context.Context) {
 			err := g.ping(asking)
 			cancel()
 			if err == nil {
-				g.reopen()
+				g.recovered()
 			}
 		}
 	}
 }
 
-func (g *storeGate) reopen() {
+func (g *storeHealth) recovered() {
 	g.mu.Lock()
 	was := g.down
 	g.down = nil
 	if was != nil {
-		close(g.open)
+		close(g.available)
 	}
 	g.mu.Unlock()
 	if was != nil {

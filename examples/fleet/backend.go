@@ -23,8 +23,8 @@ const (
 	queueName      = "webhooks"
 )
 
-// place is where jobs, claims and dead letters live.
-type place struct {
+// backend is where jobs, claims and dead letters live.
+type backend struct {
 	broker  queue.Broker
 	claims  idempotency.Store
 	letters dlq.Store
@@ -43,13 +43,13 @@ func rabbitConfig(p plan) rabbitmq.Config {
 	return rabbitmq.Config{URLs: []string{p.URL}, Prefix: p.Prefix, Logger: slog.New(slog.DiscardHandler)}
 }
 
-// openPlace opens everything that a worker needs.
-func openPlace(ctx context.Context, p plan) (*place, error) {
+// openBackend opens everything that a worker needs.
+func openBackend(ctx context.Context, p plan) (*backend, error) {
 	broker, err := openBroker(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	l := &place{broker: broker}
+	l := &backend{broker: broker}
 	if err := l.openStores(ctx, p); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
@@ -59,7 +59,7 @@ func openPlace(ctx context.Context, p plan) (*place, error) {
 	return l, nil
 }
 
-func (l *place) openStores(ctx context.Context, p plan) error {
+func (l *backend) openStores(ctx context.Context, p plan) error {
 	file, err := l.storeFile(ctx, p)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func (l *place) openStores(ctx context.Context, p plan) error {
 }
 
 // storeFile is the queue's own file or, with a broker, one beside it.
-func (l *place) storeFile(ctx context.Context, p plan) (*sqlitefile.File, error) {
+func (l *backend) storeFile(ctx context.Context, p plan) (*sqlitefile.File, error) {
 	if b, ok := l.broker.(*embedded.Broker); ok {
 		return b.File(), nil
 	}
@@ -90,7 +90,7 @@ func (l *place) storeFile(ctx context.Context, p plan) (*sqlitefile.File, error)
 	return file, nil
 }
 
-func (l *place) close() error {
+func (l *backend) close() error {
 	err := l.broker.Close()
 	if l.file != nil {
 		err = errors.Join(err, l.file.Close())
