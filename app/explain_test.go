@@ -19,6 +19,8 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
@@ -297,10 +299,10 @@ func (c *cast) afterDeath() {
 	s := c.stack()
 	letters := s.Letters
 	const id = "replay-of-ann"
-	if _, err := letters.(dlq.AuditLog).BeginAudit(t.Context(), dlq.Audit{ID: id, Action: "replay", Actor: "ann@desk"}); err != nil {
+	if _, err := letters.(audit.Log).BeginAudit(t.Context(), audit.Record{ID: id, Action: "replay", Actor: "ann@desk"}); err != nil {
 		t.Fatal(err)
 	}
-	replay, err := dlq.NewReplay(dlq.ReplayConfig{ID: id, Store: letters, Broker: s.Broker, Filter: dlq.Filter{IDs: []string{"dead.0"}}})
+	replay, err := replay.New(replay.Config{ID: id, Store: letters, Broker: s.Broker, Filter: dlq.Filter{IDs: []string{"dead.0"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,14 +1,13 @@
-// Package dlq keeps the jobs that Caisson gave up on, and the jobs that wait for a sick destination, so that people can find,
-// understand and replay them.
+// Package dlq is the port for jobs that Caisson gave up on, and for jobs that are held until their destination recovers.
 //
-// Guarantees that every [Store] gives, and that the suite in storetest proves for each:
+// Guarantees of every [Store], held by the suite in internal/testkit/dlqtest:
 //
-//   - An [Entry] is identified by (job, run), and by its payload where a job without a key came twice under one id. Putting it again changes nothing once it is dead, replayed or purged: a late
-//     redelivery never reopens what an operator closed.
-//   - Payload bytes and headers are kept and published as they were received, byte for byte.
-//   - A [Reservation] gives entries to one owner at a time, so that two replays never publish the same entry at once.
-//   - An entry leaves the dead state only after its message was confirmed by the queue (replayed) or by request (purged).
+//   - One [Entry] stands for one run of a job, and for one payload where jobs without a key came twice under one id. Putting it again
+//     changes nothing once it is dead, replayed or purged: a late redelivery never reopens what an operator closed.
+//   - Bodies and headers are kept and published as they were received, byte for byte.
+//   - A [Reservation] gives entries to one owner at a time: two replays never publish the same entry at once.
+//   - An entry leaves the dead state only after the queue confirmed its message (replayed), or by request (purged).
 //
-// [Replay] publishes first, waits for the confirmation, then marks. A crash in between publishes at most one batch again, with
-// the same job id, key and run, so that claims make it harmless.
+// Package replay publishes dead entries again; [ReleaseHeld] does so with held ones. Package audit records what people do, and jsonmatch
+// is how a [Filter] looks into payloads.
 package dlq

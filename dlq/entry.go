@@ -6,10 +6,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/caisson-go/caisson/internal/truncate"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -98,7 +97,7 @@ type Entry struct {
 	// Fingerprint groups errors that differ only in numbers, ids and addresses. See [FingerprintError].
 	Fingerprint string `json:"fingerprint"`
 	// Attempts holds the failed attempts that are known, oldest first.
-	Attempts []Attempt `json:"attempts,omitempty"`
+	Attempts []FailedAttempt `json:"attempts,omitempty"`
 	// AttemptCount is how many attempts were spent; more than len(Attempts) where a process died or no ledger was kept.
 	AttemptCount int `json:"attempt_count"`
 	// Replays is how many replays led to this run. It equals Run.
@@ -111,7 +110,7 @@ type Entry struct {
 	StoredAt time.Time `json:"stored_at"`
 	// ChangedAt is when the state last changed. The store sets it.
 	ChangedAt time.Time `json:"changed_at"`
-	// ClosedBy is the owner whose reservation ended in Replayed: the replay's id, which its [Audit] record has too. Empty in other
+	// ClosedBy is the owner whose reservation ended in Replayed: the replay's id, which its [audit.Record] record has too. Empty in other
 	// states. The store sets it.
 	ClosedBy string `json:"closed_by,omitempty"`
 
@@ -119,8 +118,8 @@ type Entry struct {
 	Message queue.Message `json:"-"`
 }
 
-// Attempt is one failed attempt.
-type Attempt struct {
+// FailedAttempt is one failed attempt.
+type FailedAttempt struct {
 	Number  int       `json:"number"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
@@ -141,13 +140,13 @@ func (e Entry) ForStore(now time.Time) (Entry, error) {
 	}
 	e.ID = EntryID(e.Job, e.Run)
 	e.Replays = e.Run
-	e.Error = CapError(e.Error, MaxError)
+	e.Error = truncate.Text(e.Error, MaxError)
 	if e.Fingerprint == "" {
 		e.Fingerprint = FingerprintError(e.Error)
 	}
 	e.Attempts = slices.Clone(e.Attempts)
 	for i := range e.Attempts {
-		e.Attempts[i].Error = CapError(e.Attempts[i].Error, MaxAttemptError)
+		e.Attempts[i].Error = truncate.Text(e.Attempts[i].Error, MaxAttemptError)
 	}
 	e.StoredAt, e.ChangedAt, e.ClosedBy = now, now, ""
 	return e, nil
@@ -165,17 +164,3 @@ func OtherEntryID(job string, run int, body []byte) string {
 
 // order returns the group that a publication of e has: its own on a FIFO queue, else its destination, by which brokers are fair.
 func (e Entry) order() string { return cmp.Or(e.Group, e.Destination) }
-
-// CapError cuts text to at most limit bytes on a rune boundary and marks the cut. Invalid UTF-8 is replaced.
-func CapError(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	const mark = "… (cut)"
-	cut := max(0, limit-len(mark))
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
-}

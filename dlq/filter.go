@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 )
 
 // Filter selects entries. Zero fields select everything; set fields must all match.
@@ -26,7 +28,7 @@ type Filter struct {
 	// Text must occur in the error. The case of ASCII letters does not matter; stores may fold other letters too.
 	Text string `json:"text,omitempty"`
 	// JSON must all match the payload. A payload that is not JSON, or that was purged, matches none.
-	JSON []JSONMatch `json:"json,omitempty"`
+	JSON []jsonmatch.Match `json:"json,omitempty"`
 }
 
 // Validate returns an error if the filter cannot be asked.
@@ -71,5 +73,5 @@ func (f Filter) Matches(e Entry) bool {
 	if f.Text != "" && !strings.Contains(strings.ToLower(e.Error), strings.ToLower(f.Text)) {
 		return false
 	}
-	return len(f.JSON) == 0 || MatchJSON(e.Message.Body, f.JSON)
+	return len(f.JSON) == 0 || jsonmatch.All(e.Message.Body, f.JSON)
 }

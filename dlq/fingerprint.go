@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
 // fingerprintInput is how many bytes of an error count: enough for the message and the first frames of a stack.
@@ -40,7 +42,7 @@ var placeholders = map[string]string{
 }
 
 func normaliseError(text string) string {
-	text = CapError(text, fingerprintInput)
+	text = truncate.Text(text, fingerprintInput)
 	var b strings.Builder
 	names := variable.SubexpNames()
 	end := 0

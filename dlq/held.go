@@ -11,6 +11,11 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
+// Broker is the part of a [queue.Broker] that takes messages.
+type Broker interface {
+	Publish(ctx context.Context, queue string, pubs []queue.Publication) []queue.PublishResult
+}
+
 // releaseTime is how long a release keeps its entries from others, and how long it may take.
 const releaseTime = time.Minute
 
@@ -24,7 +29,7 @@ const releaseBytes = 16 << 20
 //
 // It is safe to call from several workers at once, each with an owner of its own. A done ctx stops it before it takes entries, not
 // between publishing and removing.
-func ReleaseHeld(ctx context.Context, store Store, broker Publisher, destination string, n int, owner string) (int, error) {
+func ReleaseHeld(ctx context.Context, store Store, broker Broker, destination string, n int, owner string) (int, error) {
 	if destination == "" || n < 1 {
 		return 0, fmt.Errorf("release %d held jobs of destination %q: both must be set", n, destination)
 	}
@@ -63,7 +68,7 @@ func ReleaseHeld(ctx context.Context, store Store, broker Publisher, destination
 
 // publishHeld publishes entries to their queues and returns the ids of those that were confirmed, and the first error. release names
 // this release: a job that is released twice within a broker's dedup window must not be swallowed.
-func publishHeld(ctx context.Context, broker Publisher, entries []Entry, release string) (confirmed map[string]bool, err error) {
+func publishHeld(ctx context.Context, broker Broker, entries []Entry, release string) (confirmed map[string]bool, err error) {
 	confirmed = make(map[string]bool, len(entries))
 	byQueue := map[string][]Entry{}
 	for _, e := range entries {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -20,9 +21,9 @@ func putHeld(t *testing.T, store dlq.Store, n int) []dlq.Entry {
 	t.Helper()
 	entries := make([]dlq.Entry, n)
 	for i := range entries {
-		entries[i] = letter(t, i, nil)
+		entries[i] = dlqtest.Letter(t, i, nil)
 		entries[i].State, entries[i].Cause = dlq.StateHeld, dlq.CauseDestinationOpen
-		putAll(t, store, entries[i])
+		dlqtest.PutAll(t, store, entries[i])
 	}
 	return entries
 }
@@ -36,7 +37,7 @@ func heldCount(t *testing.T, store dlq.Store) int {
 	return n
 }
 
-func release(t *testing.T, store dlq.Store, b *broker, n, want int) {
+func release(t *testing.T, store dlq.Store, b *dlqtest.Broker, n, want int) {
 	t.Helper()
 	got, err := dlq.ReleaseHeld(t.Context(), store, b, "smtp", n, "worker-1")
 	if err != nil || got != want {
@@ -47,16 +48,16 @@ func release(t *testing.T, store dlq.Store, b *broker, n, want int) {
 func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, b := openStore(t), &broker{}
+		store, b := dlqtest.OpenMemory(t), &dlqtest.Broker{}
 		entries := putHeld(t, store, 5)
-		other := letter(t, 9, nil)
+		other := dlqtest.Letter(t, 9, nil)
 		other.State, other.Destination = dlq.StateHeld, "elsewhere"
-		putAll(t, store, other, letter(t, 10, nil))
+		dlqtest.PutAll(t, store, other, dlqtest.Letter(t, 10, nil))
 
 		release(t, store, b, 2, 2)
 		release(t, store, b, 10, 3)
 		release(t, store, b, 10, 0)
-		for i, s := range b.sent {
+		for i, s := range b.Sent {
 			want := entries[i].Message
 			env, err := want.Envelope()
 			if err != nil {
@@ -67,23 +68,25 @@ func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
 			if want.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, s.Message); diff != "" || s.queue != "mail" {
-				t.Errorf("job %d went to %s changed:\n%s", i, s.queue, diff)
+			if diff := cmp.Diff(want, s.Message); diff != "" || s.Queue != "mail" {
+				t.Errorf("job %d went to %s changed:\n%s", i, s.Queue, diff)
 			}
 		}
 		if n := heldCount(t, store); n != 1 {
 			t.Errorf("%d entries held, want the other destination's", n)
 		}
-		wantCounts(t, store, 1, 0)
+		if n, err := store.Count(t.Context(), dlq.Filter{States: []dlq.State{dlq.StateDead, dlq.StateReplayed}}); err != nil || n != 1 {
+			t.Errorf("%d entries are dead or replayed, %v, want the dead one", n, err)
+		}
 	})
 }
 
 func TestReleaseHeldKeepsWhatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t)
+		store := dlqtest.OpenMemory(t)
 		putHeld(t, store, 20)
-		b := &broker{fail: func(_ string, n int) error {
+		b := &dlqtest.Broker{Fail: func(_ string, n int) error {
 			if n%7 == 0 {
 				return queue.ErrUnavailable
 			}
@@ -93,9 +96,9 @@ func TestReleaseHeldKeepsWhatFails(t *testing.T) {
 		if n != 18 || !errors.Is(err, queue.ErrUnavailable) || heldCount(t, store) != 2 {
 			t.Fatalf("released %d, %v, %d held", n, err, heldCount(t, store))
 		}
-		b.fail = nil
+		b.Fail = nil
 		release(t, store, b, 20, 2)
-		if jobs := b.jobs(t); len(jobs) != 20 {
+		if jobs := b.Jobs(t); len(jobs) != 20 {
 			t.Errorf("%d jobs were published", len(jobs))
 		}
 	})
@@ -106,9 +109,9 @@ func TestReleaseHeldKeepsWhatFails(t *testing.T) {
 func TestReleasedJobThatComesBackIsKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := openStore(t)
+		store := dlqtest.OpenMemory(t)
 		entries := putHeld(t, store, 3)
-		b := &broker{then: func(s sent) {
+		b := &dlqtest.Broker{Then: func(s dlqtest.Sent) {
 			if env, _ := s.Envelope(); env.ID == "job-1" {
 				for _, err := range store.Put(t.Context(), entries[1:2]) {
 					if err != nil {
@@ -121,10 +124,10 @@ func TestReleasedJobThatComesBackIsKept(t *testing.T) {
 		if n := heldCount(t, store); n != 1 {
 			t.Fatalf("%d entries held, want the one that came back", n)
 		}
-		b.then = nil
+		b.Then = nil
 		release(t, store, b, 3, 1)
-		if ids := map[string]bool{b.sent[1].DedupID: true, b.sent[3].DedupID: true}; len(ids) != 2 {
-			t.Errorf("two releases of a job share the dedup id %q", b.sent[1].DedupID)
+		if ids := map[string]bool{b.Sent[1].DedupID: true, b.Sent[3].DedupID: true}; len(ids) != 2 {
+			t.Errorf("two releases of a job share the dedup id %q", b.Sent[1].DedupID)
 		}
 	})
 }
@@ -132,7 +135,7 @@ func TestReleasedJobThatComesBackIsKept(t *testing.T) {
 func TestReleasesAtOnceNeverShareAJob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store, b := openStore(t), &broker{}
+		store, b := dlqtest.OpenMemory(t), &dlqtest.Broker{}
 		putHeld(t, store, 100)
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -149,19 +152,19 @@ func TestReleasesAtOnceNeverShareAJob(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if len(b.sent) != 100 || len(b.jobs(t)) != 100 {
-			t.Errorf("%d publishes of %d jobs, want 100 of each", len(b.sent), len(b.jobs(t)))
+		if len(b.Sent) != 100 || len(b.Jobs(t)) != 100 {
+			t.Errorf("%d publishes of %d jobs, want 100 of each", len(b.Sent), len(b.Jobs(t)))
 		}
 	})
 }
 
 func TestReleaseHeldRefusesBadArguments(t *testing.T) {
 	t.Parallel()
-	store := openStore(t)
-	if _, err := dlq.ReleaseHeld(t.Context(), store, &broker{}, "", 1, "o"); err == nil {
+	store := dlqtest.OpenMemory(t)
+	if _, err := dlq.ReleaseHeld(t.Context(), store, &dlqtest.Broker{}, "", 1, "o"); err == nil {
 		t.Error("no destination is taken")
 	}
-	if _, err := dlq.ReleaseHeld(t.Context(), store, &broker{}, "smtp", 0, "o"); err == nil {
+	if _, err := dlq.ReleaseHeld(t.Context(), store, &dlqtest.Broker{}, "smtp", 0, "o"); err == nil {
 		t.Error("n of 0 is taken")
 	}
 }

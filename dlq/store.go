@@ -3,6 +3,7 @@ package dlq
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -69,6 +70,14 @@ type Reservation struct {
 	Limit int
 	// MaxBytes is the most bytes of bodies to return; one entry is returned even if it is larger. Zero means no limit.
 	MaxBytes int
+}
+
+// Validate returns an error if r cannot be asked.
+func (r Reservation) Validate() error {
+	if r.Owner == "" || r.For <= 0 || r.Limit < 1 {
+		return fmt.Errorf("reserve dead letters: owner %q, for %v, limit %d: all must be set", r.Owner, r.For, r.Limit)
+	}
+	return nil
 }
 
 // Resolution is the end of one reservation.

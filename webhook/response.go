@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/truncate"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
@@ -39,7 +40,7 @@ func (e *DeliveryError) Error() string {
 			b.WriteString(" " + text)
 		}
 	} else {
-		fmt.Fprintf(&b, "no answer from endpoint (%s): %s", e.Phase, dlq.CapError(e.Err.Error(), maxErrorText))
+		fmt.Fprintf(&b, "no answer from endpoint (%s): %s", e.Phase, truncate.Text(e.Err.Error(), maxErrorText))
 	}
 	if e.Resent {
 		b.WriteString(", also after a resend on a fresh connection")

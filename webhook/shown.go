@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
 // Shown returns what may be shown of a response of e: the beginning of its body as one line, and why there was none. What either repeats of
@@ -16,7 +16,7 @@ func (r Response) Shown(e Endpoint) (text, reason string) {
 	case errors.Is(r.Err, ErrBlocked):
 		reason = ErrBlocked.Error() // the same for every address, so that nobody can map our network
 	default:
-		reason = dlq.CapError(oneLine(cleaned(r.Err, e).Error()), maxErrorText)
+		reason = truncate.Text(oneLine(cleaned(r.Err, e).Error()), maxErrorText)
 	}
 	return excerpt(r.Excerpt, e), reason
 }

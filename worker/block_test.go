@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
@@ -182,7 +183,7 @@ func TestReplayOfABlockedJobWithoutItsDeadline(t *testing.T) {
 		f.add("g", "after")
 		f.after(2 * time.Hour)
 		j.mend()
-		r, err := dlq.NewReplay(dlq.ReplayConfig{Store: f.dead, Broker: f.fake, DropDeadline: true})
+		r, err := replay.New(replay.Config{Store: f.dead, Broker: f.fake, DropDeadline: true})
 		if err != nil {
 			t.Fatal(err)
 		}

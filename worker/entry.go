@@ -24,10 +24,10 @@ func (a *attempt) entry(v verdict, p plan) dlq.Entry {
 		e.Error = v.err.Error() // the store cuts it
 	}
 	for _, past := range a.history {
-		e.Attempts = append(e.Attempts, dlq.Attempt(past))
+		e.Attempts = append(e.Attempts, dlq.FailedAttempt(past))
 	}
 	if !a.started.IsZero() && !p.uncharged { // a handler that asks to hold its job has not tried it
-		e.Attempts = append(e.Attempts, dlq.Attempt(a.ledgerAttempt(v)))
+		e.Attempts = append(e.Attempts, dlq.FailedAttempt(a.ledgerAttempt(v)))
 	}
 	if p.state == dlq.StateHeld {
 		e.Destination = pools.NormalizeDestination(e.Destination) // held jobs are released by breaker

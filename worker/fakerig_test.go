@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -98,7 +99,7 @@ func (f *field) entry(id string, run int) dlq.Entry {
 // replay replays every dead letter.
 func (f *field) replay() {
 	f.t.Helper()
-	r, err := dlq.NewReplay(dlq.ReplayConfig{Store: f.dead, Broker: f.fake})
+	r, err := replay.New(replay.Config{Store: f.dead, Broker: f.fake})
 	if err != nil {
 		f.t.Fatal(err)
 	}

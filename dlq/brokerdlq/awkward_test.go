@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -158,9 +159,9 @@ func TestReplayOfAGroupThatTheBrokerMoved(t *testing.T) {
 			want = append(want, e.Job)
 		}
 		time.Sleep(time.Second)
-		report, err := letters.Replay(t.Context(), dlq.ReplayConfig{Filter: dlq.Filter{Queue: "q"}})
-		if err != nil || report.Replayed != 10 || report.Incomplete {
-			t.Errorf("report %+v, %v", report, err)
+		report, scanned, err := letters.Replay(t.Context(), replay.Config{Filter: dlq.Filter{Queue: "q"}})
+		if err != nil || report.Replayed != 10 || scanned.Incomplete {
+			t.Errorf("report %+v, %+v, %v", report, scanned, err)
 		}
 		var got []string
 		for _, m := range takeAll(t, b, "q") {

@@ -7,10 +7,10 @@
 //     of the failure. The metadata gives way to the message: where both are too large, the metadata is cut, in the end left out.
 //     A move never fails for the sake of metadata.
 //   - A message leaves a dead-letter queue only after it was confirmed elsewhere ([Queues.Replay], [Queues.Import]) or by request
-//     ([Queues.Purge]). A crash in between doubles at most the batch at hand, with the same job id, key and run.
+//     ([Queues.Purge]). A crash in between doubles at most the chunk at hand, with the same job id, key and run.
 //   - Looking ([Queues.Sample], dry runs) gives messages back as they were.
-//   - A pass ends: each message is judged once, what does not match is kept leased until the end, and what arrives after the start is
-//     left for the next pass. At most [Config.MaxKept] messages are kept; a pass that would need more stops with [ErrTooMany].
+//   - A scan ends: each message is judged once, what does not match is kept leased until the end, and what arrives after the start is
+//     left for the next scan. At most [Config.MaxKept] messages are kept; a scan that would need more stops with [ErrTooMany].
 //   - What the broker moved by itself, and what other producers sent, are entries too, of cause [dlq.CauseBroker].
 //
 // What it cannot do, for want of an index: hold jobs of sick destinations, look up an entry without searching, count what matches, know

@@ -20,32 +20,32 @@ type ImportReport struct {
 	Restored int `json:"restored,omitempty"`
 	// Outdated are copies that were removed: their entries were replayed or purged, or are no longer remembered.
 	Outdated int `json:"outdated,omitempty"`
-	Pass
+	ScanReport
 }
 
 // Import moves the dead letters that match f to a store: it puts them, then removes them. Repeating it is safe: what the store has, in
 // whatever state, stays there as it is. Copies of a [Mirror] of that store stay for as long as their entry is dead; [Config.Retention]
 // tells what becomes of those that the store does not know. The report holds for an error as well.
 func (q *Queues) Import(ctx context.Context, store dlq.Store, f dlq.Filter) (report ImportReport, err error) {
-	report.Pass, err = q.each(ctx, f, func(ctx context.Context, d *drain, batch []*letter) error {
+	report.ScanReport, err = q.each(ctx, f, func(ctx context.Context, s *scan, chunk []*letter) error {
 		var own, copies []*letter
-		for _, l := range batch {
+		for _, l := range chunk {
 			if l.mirror {
 				copies = append(copies, l)
 			} else {
 				own = append(own, l)
 			}
 		}
-		if err := report.move(ctx, store, d, own); err != nil {
+		if err := report.move(ctx, store, s, own); err != nil {
 			return err
 		}
-		return report.tidy(ctx, store, d, copies)
+		return report.tidy(ctx, store, s, copies)
 	})
 	return report, err
 }
 
 // move puts letters into the store, then removes them.
-func (r *ImportReport) move(ctx context.Context, store dlq.Sink, d *drain, letters []*letter) error {
+func (r *ImportReport) move(ctx context.Context, store dlq.Sink, s *scan, letters []*letter) error {
 	if len(letters) == 0 {
 		return nil
 	}
@@ -57,10 +57,10 @@ func (r *ImportReport) move(ctx context.Context, store dlq.Sink, d *drain, lette
 			continue
 		}
 		r.Failed++
-		letters[i].fate = kept
+		letters[i].status = kept
 		failed = fmt.Errorf("import %s: %w", letters[i].ID, err)
 	}
-	for _, err := range d.remove(ctx, stored) {
+	for _, err := range s.remove(ctx, stored) {
 		if err == nil {
 			r.Imported++
 			continue
@@ -71,25 +71,25 @@ func (r *ImportReport) move(ctx context.Context, store dlq.Sink, d *drain, lette
 }
 
 // tidy removes the copies whose entries are no longer dead, and stores those that the store has lost.
-func (r *ImportReport) tidy(ctx context.Context, store dlq.Store, d *drain, copies []*letter) error {
+func (r *ImportReport) tidy(ctx context.Context, store dlq.Store, s *scan, copies []*letter) error {
 	states, err := statesOf(ctx, store, copies)
 	if err != nil {
 		for _, l := range copies {
-			l.fate = kept
+			l.status = kept
 		}
 		return err
 	}
 	var outdated, lost []*letter
-	young := d.cfg.Now().Add(-d.cfg.Retention / 2) // half, since clocks differ: what has just expired must not come back
+	young := s.cfg.Now().Add(-s.cfg.Retention / 2) // half, since clocks differ: what has just expired must not come back
 	for _, l := range copies {
 		ids := idsOf(l)
 		one, other := states[ids[0]], states[ids[1]]
 		switch {
 		case one == dlq.StateDead || other == dlq.StateDead:
-			l.fate = kept
+			l.status = kept
 			r.Mirrored++
 		case one == "" && other == "" && l.StoredAt.After(young):
-			l.fate = kept
+			l.status = kept
 			lost = append(lost, l)
 		default:
 			outdated = append(outdated, l)
@@ -98,7 +98,7 @@ func (r *ImportReport) tidy(ctx context.Context, store dlq.Store, d *drain, copi
 	if err := r.restore(ctx, store, lost); err != nil {
 		return err
 	}
-	for _, err := range d.remove(ctx, outdated) {
+	for _, err := range s.remove(ctx, outdated) {
 		if err != nil {
 			return fmt.Errorf("remove a copy: %w", err)
 		}

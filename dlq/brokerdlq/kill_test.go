@@ -14,6 +14,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
@@ -42,7 +43,7 @@ func inDir(ctx context.Context, dir string, do func(b queue.Broker, letters *bro
 
 func killChild(dir string) {
 	err := inDir(context.Background(), dir, func(_ queue.Broker, letters *brokerdlq.Queues) error {
-		_, err := letters.Replay(context.Background(), dlq.ReplayConfig{BatchSize: killBatch, Progress: func(r dlq.Report) { fmt.Println(r.Replayed) }})
+		_, _, err := letters.Replay(context.Background(), replay.Config{ChunkSize: killBatch, Progress: func(r replay.Report) { fmt.Println(r.Replayed) }})
 		return err
 	})
 	fmt.Fprintln(os.Stderr, "child ended by itself:", err)
@@ -72,7 +73,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	again := 0
 	err = inDir(t.Context(), dir, func(b queue.Broker, letters *brokerdlq.Queues) error {
 		for end := time.Now().Add(time.Minute); ; {
-			report, err := letters.Replay(t.Context(), dlq.ReplayConfig{})
+			report, _, err := letters.Replay(t.Context(), replay.Config{})
 			if err != nil {
 				return err
 			}

@@ -11,89 +11,89 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// settlers is how many broker calls a pass makes at once.
+// settlers is how many broker calls a scan makes at once.
 const settlers = 64
 
 // rewriteAt is the number of deliveries from which a message is given back as a fresh one, where the broker counts: a limit after which
 // it drops messages, of 1000 by our own drivers, must not be reached by looking.
 const rewriteAt = 500
 
-// closeTime bounds the end of a pass. Leases that are not given back by then run out.
+// closeTime bounds the end of a scan. Leases that are not given back by then run out.
 const closeTime = 30 * time.Second
 
-// hand is what a pass holds.
-type hand struct {
+// leases are the messages that a scan holds.
+type leases struct {
 	leases map[*queue.Lease]queue.Subscription
 	bytes  int // of bodies
-	sub    int // how many are of the pass's subscription
+	sub    int // how many are of the scan's subscription
 }
 
-func (d *drain) hold(l *queue.Lease) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.hand.leases[l] = d.sub
-	d.hand.bytes += len(l.Body)
-	d.hand.sub++
+func (s *scan) hold(l *queue.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.inHand.leases[l] = s.sub
+	s.inHand.bytes += len(l.Body)
+	s.inHand.sub++
 }
 
-func (d *drain) drop(l *queue.Lease) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	sub, held := d.hand.leases[l]
+func (s *scan) drop(l *queue.Lease) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sub, held := s.inHand.leases[l]
 	if !held {
 		return
 	}
-	delete(d.hand.leases, l)
-	d.hand.bytes -= len(l.Body)
-	if sub == d.sub && sub != nil {
-		d.hand.sub--
+	delete(s.inHand.leases, l)
+	s.inHand.bytes -= len(l.Body)
+	if sub == s.sub && sub != nil {
+		s.inHand.sub--
 	}
 }
 
-// use makes sub the subscription of the pass; nil ends it.
-func (d *drain) use(sub queue.Subscription) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.sub, d.hand.sub = sub, 0
+// use makes sub the subscription of the scan; nil ends it.
+func (s *scan) use(sub queue.Subscription) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sub, s.inHand.sub = sub, 0
 }
 
 // free counts the slots that the subscription has left.
-func (d *drain) free() int {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slots - d.hand.sub
+func (s *scan) free() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slots - s.inHand.sub
 }
 
 // held counts the messages in hand and the bytes of their bodies.
-func (d *drain) held() (n, bytes int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.hand.leases), d.hand.bytes
+func (s *scan) held() (n, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.inHand.leases), s.inHand.bytes
 }
 
-func (d *drain) all() []*queue.Lease {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	leases := make([]*queue.Lease, 0, len(d.hand.leases))
-	for l := range d.hand.leases {
+func (s *scan) all() []*queue.Lease {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	leases := make([]*queue.Lease, 0, len(s.inHand.leases))
+	for l := range s.inHand.leases {
 		leases = append(leases, l)
 	}
 	return leases
 }
 
 // heartbeat keeps leased what is in hand, until ctx is done. A message that is lost comes again.
-func (d *drain) heartbeat(ctx context.Context) {
-	tick := time.NewTicker(max(d.cfg.Lease/3, time.Millisecond))
+func (s *scan) heartbeat(ctx context.Context) {
+	tick := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			_ = each(ctx, d.all(), func(l *queue.Lease) error { // what fails is tried again at the next tick
-				err := l.Extend(ctx, d.cfg.Lease)
+			_ = each(ctx, s.all(), func(l *queue.Lease) error { // what fails is tried again at the next tick
+				err := l.Extend(ctx, s.cfg.Lease)
 				if errors.Is(err, queue.ErrLeaseLost) || errors.Is(err, queue.ErrSettled) {
-					d.drop(l)
+					s.drop(l)
 				}
 				return err
 			})
@@ -101,14 +101,14 @@ func (d *drain) heartbeat(ctx context.Context) {
 	}
 }
 
-// close ends the pass and gives back what is in hand, also after a cancellation.
-func (d *drain) close(ctx context.Context) error {
-	d.stop()
-	d.beat.Wait()
-	err := d.unsubscribe()
+// close ends the scan and gives back what is in hand, also after a cancellation.
+func (s *scan) close(ctx context.Context) error {
+	s.stop()
+	s.heartbeats.Wait()
+	err := s.unsubscribe()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	return errors.Join(err, each(ctx, d.all(), func(l *queue.Lease) error { return giveBack(ctx, d.cfg.Broker, l) }))
+	return errors.Join(err, each(ctx, s.all(), func(l *queue.Lease) error { return giveBack(ctx, s.cfg.Broker, l) }))
 }
 
 // giveBack makes a message visible again.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/truncate"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -33,7 +34,7 @@ func entryOf(l *queue.Lease, from string) (e dlq.Entry, named, mirror bool) {
 		}
 	}
 	e.ID, e.Replays = dlq.EntryID(e.Job, e.Run), e.Run
-	e.Error = dlq.CapError(e.Error, dlq.MaxError)
+	e.Error = truncate.Text(e.Error, dlq.MaxError)
 	e.Fingerprint = cmp.Or(e.Fingerprint, dlq.FingerprintError(e.Error))
 	return e, envErr == nil || meta != nil && l.Moved == "", mirror
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/truncate"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -27,24 +28,24 @@ const maxMetadata = 16 << 10
 
 // metadata is the content of HeaderDead. What the envelope says already is left out.
 type metadata struct {
-	Version      int           `json:"v"`
-	Job          string        `json:"job,omitempty"`
-	Run          *int          `json:"run,omitempty"`
-	Queue        string        `json:"queue,omitempty"`
-	State        dlq.State     `json:"state,omitempty"`
-	Kind         string        `json:"kind,omitempty"`
-	Key          string        `json:"key,omitempty"`
-	Destination  string        `json:"destination,omitempty"`
-	Group        string        `json:"group,omitempty"`
-	Cause        dlq.Cause     `json:"cause"`
-	Fingerprint  string        `json:"fingerprint,omitempty"`
-	AttemptCount int           `json:"attempt_count,omitempty"`
-	EnqueuedAt   time.Time     `json:"enqueued_at,omitzero"`
-	FirstFailed  time.Time     `json:"first_failed_at,omitzero"`
-	LastFailed   time.Time     `json:"last_failed_at,omitzero"`
-	StoredAt     time.Time     `json:"stored_at,omitzero"`
-	Error        string        `json:"error,omitempty"`
-	Attempts     []dlq.Attempt `json:"attempts,omitempty"`
+	Version      int                 `json:"v"`
+	Job          string              `json:"job,omitempty"`
+	Run          *int                `json:"run,omitempty"`
+	Queue        string              `json:"queue,omitempty"`
+	State        dlq.State           `json:"state,omitempty"`
+	Kind         string              `json:"kind,omitempty"`
+	Key          string              `json:"key,omitempty"`
+	Destination  string              `json:"destination,omitempty"`
+	Group        string              `json:"group,omitempty"`
+	Cause        dlq.Cause           `json:"cause"`
+	Fingerprint  string              `json:"fingerprint,omitempty"`
+	AttemptCount int                 `json:"attempt_count,omitempty"`
+	EnqueuedAt   time.Time           `json:"enqueued_at,omitzero"`
+	FirstFailed  time.Time           `json:"first_failed_at,omitzero"`
+	LastFailed   time.Time           `json:"last_failed_at,omitzero"`
+	StoredAt     time.Time           `json:"stored_at,omitzero"`
+	Error        string              `json:"error,omitempty"`
+	Attempts     []dlq.FailedAttempt `json:"attempts,omitempty"`
 	// Mirror says that the dead letter is in a store, and that this is a copy: see [Mirror].
 	Mirror bool `json:"mirror,omitempty"`
 	// Cut says what was left out for want of room.
@@ -119,7 +120,7 @@ func describe(e dlq.Entry, at level) metadata {
 	case levelFull:
 		m.Attempts = e.Attempts
 	case levelError:
-		m.Error = dlq.CapError(e.Error, shortError)
+		m.Error = truncate.Text(e.Error, shortError)
 	}
 	return m
 }

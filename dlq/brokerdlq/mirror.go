@@ -25,7 +25,7 @@ type MirrorConfig struct {
 	Waiting int
 	// WaitingBytes is the most bytes of their bodies. Default 16 MiB.
 	WaitingBytes int
-	// Timeout bounds one attempt to copy a batch, and the end of Close. Default 10 s.
+	// Timeout bounds one attempt to copy what waits, and the end of Close. Default 10 s.
 	Timeout time.Duration
 	// Logger is told of copies that failed, at most once a minute. Nil means slog.Default().
 	Logger *slog.Logger
@@ -147,24 +147,24 @@ func (m *Mirror) run(ctx context.Context) {
 
 func (m *Mirror) copyWaiting(ctx context.Context) {
 	m.mu.Lock()
-	batch := m.waiting
+	waiting := m.waiting
 	m.waiting, m.bytes = nil, 0
 	m.mu.Unlock()
-	if len(batch) == 0 {
+	if len(waiting) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
-	batch = m.roomFor(ctx, batch)
+	waiting = m.roomFor(ctx, waiting)
 	var last error
 	failed := 0
-	for _, err := range m.cfg.Queues.put(ctx, batch, true) {
+	for _, err := range m.cfg.Queues.put(ctx, waiting, true) {
 		if err != nil {
 			failed++
 			last = err
 		}
 	}
-	m.copied.Add(int64(len(batch) - failed))
+	m.copied.Add(int64(len(waiting) - failed))
 	m.failed.Add(int64(failed))
 	if now := time.Now(); failed > 0 && now.Sub(m.warned) >= time.Minute {
 		m.warned = now
@@ -174,10 +174,10 @@ func (m *Mirror) copyWaiting(ctx context.Context) {
 }
 
 // roomFor leaves out entries of queues that have enough. Where the broker cannot say, they stay.
-func (m *Mirror) roomFor(ctx context.Context, batch []dlq.Entry) []dlq.Entry {
+func (m *Mirror) roomFor(ctx context.Context, waiting []dlq.Entry) []dlq.Entry {
 	room := map[string]int{}
 	var fit []dlq.Entry
-	for _, e := range batch {
+	for _, e := range waiting {
 		left, asked := room[e.Queue]
 		if !asked {
 			left = m.cfg.Most

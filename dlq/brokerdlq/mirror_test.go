@@ -190,7 +190,7 @@ func TestCopiesRestoreWhatTheStoreHasLost(t *testing.T) {
 			t.Helper()
 			time.Sleep(2 * time.Second) // counts lag
 			got, err := letters.Sweep(t.Context(), store)
-			if got.Pass = (brokerdlq.Pass{}); got != want || err != nil {
+			if got.ScanReport = (brokerdlq.ScanReport{}); got != want || err != nil {
 				t.Errorf("%+v, %v; want %+v", got, err, want)
 			}
 		}

@@ -105,7 +105,7 @@ func (q *Queues) putIn(ctx context.Context, name string, moves []move, errs []er
 }
 
 // publication returns the message as it goes to the dead-letter queue. On a FIFO queue each dead letter is a group of its own, so that one
-// that a pass keeps does not hide the others; its own group is in the metadata. Its dedup id is new at each call: a copy is harmless, a
+// that a scan keeps does not hide the others; its own group is in the metadata. Its dedup id is new at each call: a copy is harmless, a
 // dead letter that the broker drops is lost.
 func (m *move) publication(fifo bool) queue.Publication {
 	e := m.entry

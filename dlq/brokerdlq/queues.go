@@ -20,13 +20,13 @@ type Config struct {
 	// Queues are the names of queues whose dead letters are looked after where a filter names none: a broker may hold queues of others.
 	// Dead-letter queues that do not exist count as empty. Empty means all that the broker can list.
 	Queues []string
-	// Lease is how long a message that a pass has in hand stays with it, unless it is extended. After a crash of the program this
+	// Lease is how long a message that a scan has in hand stays with it, unless it is extended. After a crash of the program this
 	// long goes by before the broker hands it out again. Default 1 minute.
 	Lease time.Duration
 	// Idle is how long a dead-letter queue must hand out nothing to be taken for empty; three times as long if it has handed out nothing at
 	// all and the broker counts messages in it. Default 3 s.
 	Idle time.Duration
-	// MaxKept is the most messages that a pass keeps because they do not match, or could not be published. They stay leased, and in
+	// MaxKept is the most messages that a scan keeps because they do not match, or could not be published. They stay leased, and in
 	// memory, until it ends. Default 10,000.
 	MaxKept int
 	// MaxKeptBytes is the most bytes of their bodies. Default 256 MiB.
@@ -61,7 +61,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// ErrTooMany means that a pass stopped since it kept [Config.MaxKept] messages, or [Config.MaxKeptBytes]. They were given back.
+// ErrTooMany means that a scan stopped since it kept [Config.MaxKept] messages, or [Config.MaxKeptBytes]. They were given back.
 var ErrTooMany = errors.New("too many dead letters to keep aside")
 
 // Queues are the dead-letter queues of a broker. They are safe for concurrent use and hold nothing that needs closing.
@@ -105,7 +105,7 @@ func (q *Queues) sources(ctx context.Context, f dlq.Filter) ([]string, error) {
 // source returns the queue that a dead-letter queue belongs to.
 func source(name string) string { return strings.TrimSuffix(name, queue.DLQ("")) }
 
-// Depth counts the dead letters of each queue, those that a pass has in hand included. Their causes are not known, and queues that the
+// Depth counts the dead letters of each queue, those that a scan has in hand included. Their causes are not known, and queues that the
 // broker cannot count are left out.
 func (q *Queues) Depth(ctx context.Context) (dlq.Depth, error) {
 	var depth dlq.Depth

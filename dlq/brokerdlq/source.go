@@ -6,19 +6,20 @@ import (
 	"fmt"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
-var _ dlq.Source = (*drain)(nil)
+var _ replay.Source = (*scan)(nil)
 
-// Prepare searches for entries: see [dlq.Source].
-func (d *drain) Prepare(ctx context.Context, f dlq.Filter, limit int) error {
-	return d.fill(ctx, f, limit)
+// Prepare searches for entries: see [replay.Source].
+func (s *scan) Prepare(ctx context.Context, f dlq.Filter, limit int) error {
+	return s.fill(ctx, f, limit)
 }
 
 // Reserve hands out what Prepare has found.
-func (d *drain) Reserve(_ context.Context, _ dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
-	return entries(d.take(r.Limit, r.MaxBytes)), nil
+func (s *scan) Reserve(_ context.Context, _ dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
+	return entries(s.take(r.Limit, r.MaxBytes)), nil
 }
 
 func entries(letters []*letter) []dlq.Entry {
@@ -30,37 +31,37 @@ func entries(letters []*letter) []dlq.Entry {
 }
 
 // Resolve removes what was published. The rest stays in hand, and close gives it back.
-func (d *drain) Resolve(ctx context.Context, _ string, rs []dlq.Resolution) []error {
+func (s *scan) Resolve(ctx context.Context, _ string, rs []dlq.Resolution) []error {
 	errs := make([]error, len(rs))
 	var published []*letter
 	var index []int
 	for i, r := range rs {
-		l := d.byID[r.ID]
+		l := s.byID[r.ID]
 		if r.To != dlq.StateReplayed {
-			l.fate = kept
+			l.status = kept
 			continue
 		}
-		if l.fate != gone {
-			d.runs[l.Job] = l.Run + 1
+		if l.status != gone {
+			s.runs[l.Job] = l.Run + 1
 		}
 		published, index = append(published, l), append(index, i)
 	}
-	for i, err := range d.remove(ctx, published) {
+	for i, err := range s.remove(ctx, published) {
 		errs[index[i]] = err
 	}
 	return errs
 }
 
-// Count returns how many letters match. What the pass has not met yet is estimated by the broker's count, which knows no filter.
-func (d *drain) Count(ctx context.Context, _ dlq.Filter) (int, error) {
+// Count returns how many letters match. What the scan has not met yet is estimated by the broker's count, which knows no filter.
+func (s *scan) Count(ctx context.Context, _ dlq.Filter) (int, error) {
 	n := 0
-	for _, l := range d.byID {
-		if l.matches && l.fate != gone {
+	for _, l := range s.byID {
+		if l.matches && l.status != gone {
 			n++
 		}
 	}
-	for _, name := range d.queue {
-		depth, err := d.cfg.Broker.Depth(ctx, queue.DLQ(name))
+	for _, name := range s.queue {
+		depth, err := s.cfg.Broker.Depth(ctx, queue.DLQ(name))
 		if err != nil && !errors.Is(err, queue.ErrQueueNotFound) {
 			return 0, fmt.Errorf("count dead letters of %s: %w", name, err)
 		}
@@ -69,24 +70,24 @@ func (d *drain) Count(ctx context.Context, _ dlq.Filter) (int, error) {
 	return n, nil
 }
 
-// List returns the next letters, in the order of the queue; they stay in hand. next is only a sign that there are more: the pass knows where it
+// List returns the next letters, in the order of the queue; they stay in hand. next is only a sign that there are more: the scan knows where it
 // is. It ends where no more can be kept.
-func (d *drain) List(ctx context.Context, f dlq.Filter, _ string, limit int) (list []dlq.Entry, next string, err error) {
-	switch err := d.fill(ctx, f, limit); {
+func (s *scan) List(ctx context.Context, f dlq.Filter, _ string, limit int) (list []dlq.Entry, next string, err error) {
+	switch err := s.fill(ctx, f, limit); {
 	case errors.Is(err, ErrTooMany):
 		return nil, "", nil
 	case err != nil:
 		return nil, "", err
 	}
-	if list = entries(d.take(limit, 0)); len(d.queue) > 0 || len(d.order) > 0 {
+	if list = entries(s.take(limit, 0)); len(s.queue) > 0 || len(s.order) > 0 {
 		next = "more"
 	}
 	return list, next, nil
 }
 
 // Get returns a letter that List has returned.
-func (d *drain) Get(_ context.Context, id string) (dlq.Entry, error) {
-	l := d.byID[id]
+func (s *scan) Get(_ context.Context, id string) (dlq.Entry, error) {
+	l := s.byID[id]
 	if l == nil {
 		return dlq.Entry{}, fmt.Errorf("%s: %w", id, dlq.ErrNotFound)
 	}

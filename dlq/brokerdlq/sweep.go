@@ -23,7 +23,7 @@ func (q *Queues) Sweep(ctx context.Context, store dlq.Store) (ImportReport, erro
 		d, err := q.cfg.Broker.Depth(ctx, queue.DLQ(name))
 		switch {
 		case errors.Is(err, queue.ErrQueueNotFound), err == nil && d.Ready.Known && d.Ready.N == 0:
-			continue // no pass, which would wait for Config.Idle
+			continue // no scan, which would wait for Config.Idle
 		case err != nil:
 			return ImportReport{}, fmt.Errorf("count dead letters of %s: %w", name, unavailable(err))
 		}

@@ -9,11 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/dlq/internal/cursor"
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
 // BeginAudit stores a record as running, or lets an existing one go on.
-func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) {
+func (s *Store) BeginAudit(ctx context.Context, a audit.Record) (audit.Record, error) {
 	a, err := a.ForLog(time.Time{}) // the database knows the time
 	if err != nil {
 		return a, err
@@ -26,45 +28,45 @@ func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) 
 	case len(found) == 0:
 		return a, fmt.Errorf("audit record %q is of another action than %s: an id names one operation", a.ID, a.Action)
 	}
-	return found[0].Audit, nil
+	return found[0].Record, nil
 }
 
 // UpdateAudit says how far an operation came.
-func (s *Store) UpdateAudit(ctx context.Context, id string, c dlq.AuditCounts) error {
-	return s.setAudit(ctx, id, dlq.AuditStateRunning, c, "")
+func (s *Store) UpdateAudit(ctx context.Context, id string, c audit.Counts) error {
+	return s.setAudit(ctx, id, audit.StateRunning, c, "")
 }
 
 // EndAudit ends the record of an operation.
-func (s *Store) EndAudit(ctx context.Context, id string, state dlq.AuditState, c dlq.AuditCounts, problem string) error {
-	if err := dlq.CheckAuditEnd(state); err != nil {
+func (s *Store) EndAudit(ctx context.Context, id string, state audit.State, c audit.Counts, problem string) error {
+	if err := state.ValidateEnd(); err != nil {
 		return err
 	}
 	return s.setAudit(ctx, id, state, c, problem)
 }
 
-func (s *Store) setAudit(ctx context.Context, id string, state dlq.AuditState, c dlq.AuditCounts, problem string) error {
+func (s *Store) setAudit(ctx context.Context, id string, state audit.State, c audit.Counts, problem string) error {
 	tag, err := s.pool.Exec(ctx, s.sql.updateAudit, []byte(id), string(state), int64(c.Done), int64(c.Failed), int64(c.Refused),
-		[]byte(dlq.CapError(problem, dlq.MaxError)))
+		[]byte(truncate.Text(problem, dlq.MaxError)))
 	if err == nil && tag.RowsAffected() == 0 {
-		err = fmt.Errorf("%s: %w", id, dlq.ErrNoAudit)
+		err = fmt.Errorf("%s: %w", id, audit.ErrNotFound)
 	}
 	return s.failed(err)
 }
 
 // Audit returns one record.
-func (s *Store) Audit(ctx context.Context, id string) (dlq.Audit, error) {
+func (s *Store) Audit(ctx context.Context, id string) (audit.Record, error) {
 	found, err := s.audits(ctx, s.sql.audit, []byte(id))
 	switch {
 	case err != nil:
-		return dlq.Audit{}, err
+		return audit.Record{}, err
 	case len(found) == 0:
-		return dlq.Audit{}, fmt.Errorf("%s: %w", id, dlq.ErrNoAudit)
+		return audit.Record{}, fmt.Errorf("%s: %w", id, audit.ErrNotFound)
 	}
-	return found[0].Audit, nil
+	return found[0].Record, nil
 }
 
 // Audits returns records, newest first.
-func (s *Store) Audits(ctx context.Context, after string, limit int) (list []dlq.Audit, next string, err error) {
+func (s *Store) Audits(ctx context.Context, after string, limit int) (list []audit.Record, next string, err error) {
 	if limit < 1 {
 		return nil, "", errors.New("list audit records: limit must be at least 1")
 	}
@@ -82,41 +84,39 @@ func (s *Store) Audits(ctx context.Context, after string, limit int) (list []dlq
 	if err != nil {
 		return nil, "", err
 	}
-	if len(found) > limit {
-		found = found[:limit]
-		last := found[limit-1]
-		next = cursor.At(last.StartedAt, last.seq).String()
-	}
+	found, next = cursor.Page(found, limit, record.cursor)
 	for _, a := range found {
-		list = append(list, a.Audit)
+		list = append(list, a.Record)
 	}
 	return list, next, nil
 }
 
-// audit is a record and its row.
-type audit struct {
-	dlq.Audit
+// record is an audit record and its row.
+type record struct {
+	audit.Record
 	seq int64
 }
 
+func (r record) cursor() cursor.Cursor { return cursor.At(r.StartedAt, r.seq) }
+
 // audits runs a statement that returns auditColumns. Records come as they are at the database's time.
-func (s *Store) audits(ctx context.Context, statement string, args ...any) ([]audit, error) {
+func (s *Store) audits(ctx context.Context, statement string, args ...any) ([]record, error) {
 	rows, err := s.pool.Query(ctx, statement, args...)
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a audit, err error) {
+	found, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r record, err error) {
 		var id, action, actor, filter, problem []byte
 		var silence int64
 		var ended *time.Time
 		var now time.Time
-		err = row.Scan(&a.seq, &id, &action, &actor, &filter, &a.Planned, &a.Done, &a.Failed, &a.Refused, (*string)(&a.State), &problem, &silence,
-			&a.StartedAt, &a.UpdatedAt, &ended, &now)
-		a.ID, a.Action, a.Actor, a.Filter, a.Problem = string(id), string(action), string(actor), string(filter), string(problem)
-		a.Silence = time.Duration(silence) * time.Microsecond
-		a.StartedAt, a.UpdatedAt, a.EndedAt = a.StartedAt.UTC(), a.UpdatedAt.UTC(), known(ended)
-		a.Audit = a.At(now)
-		return a, err
+		err = row.Scan(&r.seq, &id, &action, &actor, &filter, &r.Planned, &r.Done, &r.Failed, &r.Refused, (*string)(&r.State), &problem, &silence,
+			&r.StartedAt, &r.UpdatedAt, &ended, &now)
+		r.ID, r.Action, r.Actor, r.Filter, r.Problem = string(id), string(action), string(actor), string(filter), string(problem)
+		r.Silence = time.Duration(silence) * time.Microsecond
+		r.StartedAt, r.UpdatedAt, r.EndedAt = r.StartedAt.UTC(), r.UpdatedAt.UTC(), known(ended)
+		r.Record = r.At(now)
+		return r, err
 	})
 	return found, s.failed(err)
 }

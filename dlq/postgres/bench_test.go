@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/postgres"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
@@ -28,7 +29,7 @@ func benchEntry(i int) dlq.Entry {
 		Job: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), State: state, Queue: fmt.Sprintf("queue-%d", i%3), Kind: fmt.Sprintf("kind-%d", what%7),
 		Destination: fmt.Sprintf("dest-%d", what), Cause: cause,
 		Error:    fmt.Sprintf("post https://api-%d.test/v1/items/%d?x=1: status %d", what%13, i, 500+what%4),
-		Attempts: []dlq.Attempt{{Number: 1, Error: "status 500"}, {Number: 2, Error: "status 500"}}, AttemptCount: 2,
+		Attempts: []dlq.FailedAttempt{{Number: 1, Error: "status 500"}, {Number: 2, Error: "status 500"}}, AttemptCount: 2,
 		Message: queue.Message{Body: body, Headers: map[string]string{queue.HeaderEnvelope: "{}"}},
 	}
 }
@@ -60,11 +61,11 @@ func filled(b *testing.B, n int) (*postgres.Store, *pgxpool.Pool, string) {
 }
 
 func match(b *testing.B, text string) dlq.Filter {
-	m, err := dlq.ParseJSONMatch(text)
+	m, err := jsonmatch.Parse(text)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return dlq.Filter{JSON: []dlq.JSONMatch{m}}
+	return dlq.Filter{JSON: []jsonmatch.Match{m}}
 }
 
 // Benchmark100k measures what people and metrics ask of 100,000 entries of 1 KB. DLQ_ENTRIES=1000000 asks of more.

@@ -1,12 +1,12 @@
 // Package postgres keeps dead letters, held jobs and the audit log in PostgreSQL 13 or newer.
 //
-// Guarantees, beyond those of [dlq.Store] and [dlq.AuditLog]:
+// Guarantees, beyond those of [dlq.Store] and [audit.Log]:
 //
 //   - What was reported as done survives the death of the process and of the server.
 //   - Any number of processes may use the tables at once: an entry is stored once, however many put it at the same moment, and reserved
 //     for one owner at a time. Times are the database's, in microseconds.
 //   - Any bytes come back: ids, names, keys, headers and bodies are kept as bytes, errors with their NULs.
-//   - A filter by JSON finds what [dlq.MatchJSON] finds, also in bodies that jsonb refuses.
+//   - A filter by JSON finds what [jsonmatch.All] finds, also in bodies that jsonb refuses.
 //   - Entries are expired by dropping partitions whole; see [Store.Expire]. Nothing held or reserved is dropped, nor what changed later.
 //   - No session state is used: it works through a pooler in transaction mode.
 //   - Errors that pass are [dlq.ErrUnavailable]. An entry that the database refuses fails alone in its batch.

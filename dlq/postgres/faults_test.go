@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
@@ -47,7 +49,7 @@ func TestUnavailable(t *testing.T) {
 		"put":    func() error { return store.Put(t.Context(), []dlq.Entry{letter("during")})[0] },
 		"get":    func() error { _, err := store.Get(t.Context(), "before.0"); return err },
 		"list":   func() error { _, _, err := store.List(t.Context(), dlq.Filter{}, "", 1); return err },
-		"count":  func() error { _, err := store.Count(t.Context(), dlq.Filter{JSON: []dlq.JSONMatch{{}}}); return err },
+		"count":  func() error { _, err := store.Count(t.Context(), dlq.Filter{JSON: []jsonmatch.Match{{}}}); return err },
 		"groups": func() error { _, err := store.Groups(t.Context(), dlq.Filter{}); return err },
 		"depth":  func() error { _, err := store.Depth(t.Context()); return err },
 		"purge":  func() error { _, err := store.Purge(t.Context(), dlq.Filter{Kind: "none"}); return err },
@@ -61,8 +63,8 @@ func TestUnavailable(t *testing.T) {
 		},
 		"audit":       func() error { _, err := store.Audit(t.Context(), "a"); return err },
 		"audits":      func() error { _, _, err := store.Audits(t.Context(), "", 1); return err },
-		"begin audit": func() error { _, err := store.BeginAudit(t.Context(), dlq.Audit{ID: "a", Action: "x"}); return err },
-		"end audit":   func() error { return store.EndAudit(t.Context(), "a", dlq.AuditStateDone, dlq.AuditCounts{}, "") },
+		"begin audit": func() error { _, err := store.BeginAudit(t.Context(), audit.Record{ID: "a", Action: "x"}); return err },
+		"end audit":   func() error { return store.EndAudit(t.Context(), "a", audit.StateDone, audit.Counts{}, "") },
 	}
 	for name, call := range calls {
 		if err := call(); !errors.Is(err, dlq.ErrUnavailable) {

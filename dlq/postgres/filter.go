@@ -51,16 +51,8 @@ func (s *Store) matching(ctx context.Context, f dlq.Filter, only []dlq.State, al
 		w.add("d.id >= " + w.arg([]byte(f.Job+"."), "bytea") + " AND d.id < " + w.arg([]byte(f.Job+"/"), "bytea") +
 			" AND d.job = " + w.arg([]byte(f.Job), "bytea"))
 	}
-	for _, c := range []struct{ column, value string }{
-		{"queue", f.Queue},
-		{"kind", f.Kind},
-		{"destination", f.Destination},
-		{"cause", string(f.Cause)},
-		{"fingerprint", f.Fingerprint},
-	} {
-		if c.value != "" {
-			w.add("d." + c.column + " = " + w.arg([]byte(c.value), "bytea"))
-		}
+	for column, value := range condition.Columns(f) {
+		w.add("d." + column + " = " + w.arg([]byte(value), "bytea"))
 	}
 	w.times(f)
 	if f.Text != "" {

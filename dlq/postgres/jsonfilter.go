@@ -10,12 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 )
 
 // addJSON adds the condition that a payload matches ms: payloads that are kept as jsonb are asked in SQL, the others are read and
 // asked here.
-func (s *Store) addJSON(ctx context.Context, w *where, ms []dlq.JSONMatch) error {
+func (s *Store) addJSON(ctx context.Context, w *where, ms []jsonmatch.Match) error {
 	odd, err := s.odd(ctx, w, ms)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *Store) addJSON(ctx context.Context, w *where, ms []dlq.JSONMatch) error
 }
 
 // payload returns the condition that m.payload matches.
-func (w *where) payload(m dlq.JSONMatch) string {
+func (w *where) payload(m jsonmatch.Match) string {
 	for _, step := range m.Path {
 		if strings.Contains(step.Key, "\x00") {
 			return "false" // jsonb holds no such key
@@ -51,10 +51,10 @@ func (w *where) payload(m dlq.JSONMatch) string {
 }
 
 // container writes a document that every document which matches m contains.
-func container(m dlq.JSONMatch) string {
+func container(m jsonmatch.Match) string {
 	var open, end strings.Builder
 	for i := range m.Path {
-		if step := m.Path[i]; step.Kind == dlq.JSONStepKey {
+		if step := m.Path[i]; step.Kind == jsonmatch.StepKey {
 			key, err := json.Marshal(step.Key)
 			if err != nil {
 				panic(err) // a string can always be written
@@ -63,7 +63,7 @@ func container(m dlq.JSONMatch) string {
 		} else {
 			open.WriteByte('[')
 		}
-		if m.Path[len(m.Path)-1-i].Kind == dlq.JSONStepKey {
+		if m.Path[len(m.Path)-1-i].Kind == jsonmatch.StepKey {
 			end.WriteByte('}')
 		} else {
 			end.WriteByte(']')
@@ -74,7 +74,7 @@ func container(m dlq.JSONMatch) string {
 
 // holds returns the condition that path leads from value, an expression, to what is wanted. Unlike jsonpath, the arrows never unwrap an
 // array on the way.
-func (w *where) holds(value string, path []dlq.JSONStep, want string) string {
+func (w *where) holds(value string, path []jsonmatch.Step, want string) string {
 	if len(path) == 0 {
 		if want == "" {
 			return value + " IS NOT NULL"
@@ -84,9 +84,9 @@ func (w *where) holds(value string, path []dlq.JSONStep, want string) string {
 	name := "e" + strconv.Itoa(len(path))
 	array := " WHEN 'array' THEN "
 	switch step := path[0]; step.Kind {
-	case dlq.JSONStepKey:
+	case jsonmatch.StepKey:
 		return w.holds("("+value+" -> "+w.arg(step.Key, "text")+")", path[1:], want)
-	case dlq.JSONStepIndex:
+	case jsonmatch.StepIndex:
 		// A scalar alone would pass for an array of one.
 		return w.holds("(SELECT CASE jsonb_typeof(v)"+array+"v -> "+strconv.Itoa(step.Index)+
 			" END FROM (SELECT "+value+" AS v OFFSET 0) "+name+")", path[1:], want)
@@ -111,7 +111,7 @@ const maxAnswers = 1 << 20
 const oddBytes = 16 << 20
 
 // odd returns the numbers of entries that w selects and whose bodies are JSON which is not kept as jsonb, and match.
-func (s *Store) odd(ctx context.Context, w *where, ms []dlq.JSONMatch) ([]int64, error) {
+func (s *Store) odd(ctx context.Context, w *where, ms []jsonmatch.Match) ([]int64, error) {
 	seqs, sizes, err := s.oddEntries(ctx, w.with("d.json = "+strconv.Itoa(jsonOdd)))
 	if err != nil || len(seqs) == 0 {
 		return nil, err
@@ -154,12 +154,12 @@ func (s *Store) oddEntries(ctx context.Context, w *where) (seqs []int64, sizes m
 }
 
 // matchBodies reads bodies and notes in answers which of them match.
-func (s *Store) matchBodies(ctx context.Context, seqs []int64, ms []dlq.JSONMatch, answers map[int64]bool) error {
+func (s *Store) matchBodies(ctx context.Context, seqs []int64, ms []jsonmatch.Match, answers map[int64]bool) error {
 	return s.read(ctx, s.sql.messages, []any{seqs}, func(rows pgx.Rows) error {
 		var seq int64
-		var body, headers []byte
-		_, err := pgx.ForEachRow(rows, []any{&seq, &body, &headers}, func() error {
-			answers[seq] = dlq.MatchJSON(body, ms)
+		var body, encoded []byte
+		_, err := pgx.ForEachRow(rows, []any{&seq, &body, &encoded}, func() error {
+			answers[seq] = jsonmatch.All(body, ms)
 			return nil
 		})
 		return err
@@ -167,7 +167,7 @@ func (s *Store) matchBodies(ctx context.Context, seqs []int64, ms []dlq.JSONMatc
 }
 
 // get returns what is known of seqs and the others.
-func (a *answers) get(ms []dlq.JSONMatch, seqs []int64) (known map[int64]bool, unknown []int64) {
+func (a *answers) get(ms []jsonmatch.Match, seqs []int64) (known map[int64]bool, unknown []int64) {
 	filter := fmt.Sprint(ms)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -185,7 +185,7 @@ func (a *answers) get(ms []dlq.JSONMatch, seqs []int64) (known map[int64]bool, u
 	return known, unknown
 }
 
-func (a *answers) put(ms []dlq.JSONMatch, answers map[int64]bool) {
+func (a *answers) put(ms []jsonmatch.Match, answers map[int64]bool) {
 	filter := fmt.Sprint(ms)
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/postgres"
 	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
@@ -32,7 +33,7 @@ func TestJSONFilterAgreesWithTheReference(t *testing.T) {
 		put(t, store, entries...)
 		for range 10 {
 			m := dlqtest.DrawJSONMatch(rt)
-			found, _, err := store.List(t.Context(), dlq.Filter{Queue: job, JSON: []dlq.JSONMatch{m}}, "", len(entries))
+			found, _, err := store.List(t.Context(), dlq.Filter{Queue: job, JSON: []jsonmatch.Match{m}}, "", len(entries))
 			if err != nil {
 				rt.Fatalf("%s: %v", m, err)
 			}

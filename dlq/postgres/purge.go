@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
@@ -68,7 +69,7 @@ func (s *Store) purge(ctx context.Context, w *where) (n int, err error) {
 // than limit. Where retention is less than two generations, entries are deleted one by one instead, at most limit. It also removes audit
 // records past theirs.
 func (s *Store) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
-	if _, err := s.pool.Exec(ctx, s.sql.expireAudit, dlq.AuditRetention.Microseconds()); err != nil {
+	if _, err := s.pool.Exec(ctx, s.sql.expireAudit, audit.Retention.Microseconds()); err != nil {
 		return 0, s.failed(err)
 	}
 	letters := family(s.pool, s.cfg.Schema, lettersTable, fmt.Sprintf(neededEntry, retention.Microseconds()))

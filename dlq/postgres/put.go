@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/internal/headers"
 )
 
 // Limits of one statement that stores entries.
@@ -224,7 +225,7 @@ func (c *columns) add(e dlq.Entry) error {
 	c.last, c.json = append(c.last, unknown(e.LastFailedAt)), append(c.json, class)
 	c.attempts, c.payloads = append(c.attempts, attempts), append(c.payloads, payload)
 	c.bodies = append(c.bodies, notNull(e.Message.Body))
-	c.headers = append(c.headers, dlq.EncodeHeaders(e.Message.Headers))
+	c.headers = append(c.headers, headers.Encode(e.Message.Headers))
 	return nil
 }
 

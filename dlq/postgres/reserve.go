@@ -10,12 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/internal/headers"
 )
 
 // Reserve gives matching entries to one owner, oldest first.
 func (s *Store) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
-	if r.Owner == "" || r.For <= 0 || r.Limit < 1 {
-		return nil, fmt.Errorf("reserve dead letters: owner %q, for %v, limit %d: all must be set", r.Owner, r.For, r.Limit)
+	if err := r.Validate(); err != nil {
+		return nil, err
 	}
 	if len(f.JSON) > 0 {
 		found, err := s.reserveJSON(ctx, f, r)
@@ -95,11 +96,11 @@ func (s *Store) take(ctx context.Context, tx pgx.Tx, seqs []int64, r dlq.Reserva
 		return nil, err
 	}
 	var seq int64
-	var body, headers []byte
-	_, err = pgx.ForEachRow(rows, []any{&seq, &body, &headers}, func() (err error) {
+	var body, encoded []byte
+	_, err = pgx.ForEachRow(rows, []any{&seq, &body, &encoded}, func() (err error) {
 		if e := at[seq]; e != nil {
 			e.Message.Body = body
-			if e.Message.Headers, err = dlq.DecodeHeaders(headers); err != nil {
+			if e.Message.Headers, err = headers.Decode(encoded); err != nil {
 				err = fmt.Errorf("dead letter %s: %w", e.ID, err)
 			}
 		}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +27,10 @@ func (s *Store) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) 
 		}
 		return s.apply(ctx, tx, end)
 	})
-	return fill(errs, err)
+	if err != nil {
+		return slices.Repeat([]error{err}, len(errs))
+	}
+	return errs
 }
 
 // reservation is an entry as Resolve sees it.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/internal/cursor"
+	"github.com/caisson-go/caisson/dlq/internal/headers"
 )
 
 // stored is an entry and its row.
@@ -34,7 +35,7 @@ func collect(rows pgx.Rows, messages bool) ([]stored, error) {
 }
 
 func scan(rows pgx.Rows, message bool) (s stored, err error) {
-	var id, job, queue, kind, key, destination, group, cause, fingerprint, closedBy, errorBytes, headers []byte
+	var id, job, queue, kind, key, destination, group, cause, fingerprint, closedBy, errorBytes, encoded []byte
 	var enqueued, first, last *time.Time
 	var attempts *string
 	columns := []any{
@@ -42,7 +43,7 @@ func scan(rows pgx.Rows, message bool) (s stored, err error) {
 		&enqueued, &first, &last, &s.StoredAt, &s.ChangedAt, &closedBy, &s.Error, &errorBytes, &attempts,
 	}
 	if message {
-		columns = append(columns, &s.Message.Body, &headers)
+		columns = append(columns, &s.Message.Body, &encoded)
 	}
 	if err := rows.Scan(columns...); err != nil {
 		return s, err
@@ -60,7 +61,7 @@ func scan(rows pgx.Rows, message bool) (s stored, err error) {
 			return s, fmt.Errorf("attempts of %s: %w", s.ID, err)
 		}
 	}
-	if s.Message.Headers, err = dlq.DecodeHeaders(headers); err != nil {
+	if s.Message.Headers, err = headers.Decode(encoded); err != nil {
 		return s, fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
 	return s, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/migrations"
 )
@@ -31,7 +32,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Store is a [dlq.Store] and a [dlq.AuditLog] in PostgreSQL. It is safe for concurrent use and has nothing to close.
+// Store is a [dlq.Store] and a [audit.Log] in PostgreSQL. It is safe for concurrent use and has nothing to close.
 type Store struct {
 	pool    *pgxpool.Pool
 	cfg     Config
@@ -41,8 +42,8 @@ type Store struct {
 }
 
 var (
-	_ dlq.Store    = (*Store)(nil)
-	_ dlq.AuditLog = (*Store)(nil)
+	_ dlq.Store = (*Store)(nil)
+	_ audit.Log = (*Store)(nil)
 )
 
 // New returns the store in pool, which the caller keeps and closes. It asks nothing of the server: package migrations makes the tables
@@ -86,16 +87,6 @@ func (s *Store) failed(err error) error {
 		return fmt.Errorf("%w: %w", dlq.ErrUnavailable, err)
 	}
 	return err
-}
-
-// fill sets every element of errs to err if there is one.
-func fill(errs []error, err error) []error {
-	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-	}
-	return errs
 }
 
 // statements are the texts that do not depend on a filter.

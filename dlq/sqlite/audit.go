@@ -9,14 +9,16 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/dlq/internal/cursor"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
-var _ dlq.AuditLog = (*Store)(nil)
+var _ audit.Log = (*Store)(nil)
 
 // BeginAudit stores a record as running, or lets an existing one go on.
-func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) {
+func (s *Store) BeginAudit(ctx context.Context, a audit.Record) (audit.Record, error) {
 	now := time.Now()
 	a, err := a.ForLog(now)
 	if err != nil {
@@ -34,35 +36,35 @@ func (s *Store) BeginAudit(ctx context.Context, a dlq.Audit) (dlq.Audit, error) 
 		if res.Changed == 0 {
 			return fmt.Errorf("audit record %q is of another action, %s: an id names one operation", a.ID, found[0].Action)
 		}
-		a = found[0].Audit
+		a = found[0].Record
 		return nil
 	})
 	return a, unavailable(err)
 }
 
 // UpdateAudit says how far an operation came.
-func (s *Store) UpdateAudit(ctx context.Context, id string, c dlq.AuditCounts) error {
-	return s.setAudit(ctx, id, dlq.AuditStateRunning, c, "")
+func (s *Store) UpdateAudit(ctx context.Context, id string, c audit.Counts) error {
+	return s.setAudit(ctx, id, audit.StateRunning, c, "")
 }
 
 // EndAudit ends the record of an operation.
-func (s *Store) EndAudit(ctx context.Context, id string, state dlq.AuditState, c dlq.AuditCounts, problem string) error {
-	if err := dlq.CheckAuditEnd(state); err != nil {
+func (s *Store) EndAudit(ctx context.Context, id string, state audit.State, c audit.Counts, problem string) error {
+	if err := state.ValidateEnd(); err != nil {
 		return err
 	}
 	return s.setAudit(ctx, id, state, c, problem)
 }
 
-func (s *Store) setAudit(ctx context.Context, id string, state dlq.AuditState, c dlq.AuditCounts, problem string) error {
+func (s *Store) setAudit(ctx context.Context, id string, state audit.State, c audit.Counts, problem string) error {
 	now := time.Now().UnixMicro()
 	var ended any
-	if state != dlq.AuditStateRunning {
+	if state != audit.StateRunning {
 		ended = now
 	}
 	err := s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
-		res, err := tx.Exec(updateAudit, string(state), c.Done, c.Failed, c.Refused, dlq.CapError(problem, dlq.MaxError), now, ended, id)
+		res, err := tx.Exec(updateAudit, string(state), c.Done, c.Failed, c.Refused, truncate.Text(problem, dlq.MaxError), now, ended, id)
 		if err == nil && res.Changed == 0 {
-			err = fmt.Errorf("%s: %w", id, dlq.ErrNoAudit)
+			err = fmt.Errorf("%s: %w", id, audit.ErrNotFound)
 		}
 		return err
 	})
@@ -70,14 +72,14 @@ func (s *Store) setAudit(ctx context.Context, id string, state dlq.AuditState, c
 }
 
 // Audit returns one record.
-func (s *Store) Audit(ctx context.Context, id string) (a dlq.Audit, err error) {
+func (s *Store) Audit(ctx context.Context, id string) (a audit.Record, err error) {
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
 		found, err := audits(tx, selectAudit, id)
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
-			return fmt.Errorf("%s: %w", id, dlq.ErrNoAudit)
+			return fmt.Errorf("%s: %w", id, audit.ErrNotFound)
 		}
 		a = found[0].At(time.Now())
 		return nil
@@ -86,7 +88,7 @@ func (s *Store) Audit(ctx context.Context, id string) (a dlq.Audit, err error) {
 }
 
 // Audits returns records, newest first.
-func (s *Store) Audits(ctx context.Context, after string, limit int) (list []dlq.Audit, next string, err error) {
+func (s *Store) Audits(ctx context.Context, after string, limit int) (list []audit.Record, next string, err error) {
 	if limit < 1 {
 		return nil, "", errors.New("list audit records: limit must be at least 1")
 	}
@@ -102,11 +104,7 @@ func (s *Store) Audits(ctx context.Context, after string, limit int) (list []dlq
 		if err != nil {
 			return err
 		}
-		if len(found) > limit {
-			found = found[:limit]
-			last := found[limit-1]
-			next = cursor.At(last.StartedAt, last.seq).String()
-		}
+		found, next = cursor.Page(found, limit, record.cursor)
 		for _, a := range found {
 			list = append(list, a.At(time.Now()))
 		}
@@ -115,32 +113,34 @@ func (s *Store) Audits(ctx context.Context, after string, limit int) (list []dlq
 	return list, next, unavailable(err)
 }
 
-// audit is a record and its row.
-type audit struct {
-	dlq.Audit
+// record is an audit record and its row.
+type record struct {
+	audit.Record
 	seq int64
 }
 
+func (r record) cursor() cursor.Cursor { return cursor.At(r.StartedAt, r.seq) }
+
 // audits runs a query for auditColumns.
-func audits(tx *sqlitefile.Tx, query string, args ...any) ([]audit, error) {
+func audits(tx *sqlitefile.Tx, query string, args ...any) ([]record, error) {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var found []audit
+	var found []record
 	for rows.Next() {
-		var a audit
+		var r record
 		var started, updated, ended sql.NullInt64
 		var silence int64
-		err := rows.Scan(&a.seq, &a.ID, &a.Action, &a.Actor, &a.Filter, &a.Planned, &a.Done, &a.Failed, &a.Refused, (*string)(&a.State),
-			&a.Problem, &silence, &started, &updated, &ended)
+		err := rows.Scan(&r.seq, &r.ID, &r.Action, &r.Actor, &r.Filter, &r.Planned, &r.Done, &r.Failed, &r.Refused, (*string)(&r.State),
+			&r.Problem, &silence, &started, &updated, &ended)
 		if err != nil {
 			return nil, err
 		}
-		a.Silence = time.Duration(silence)
-		a.StartedAt, a.UpdatedAt, a.EndedAt = fromMicros(started), fromMicros(updated), fromMicros(ended)
-		found = append(found, a)
+		r.Silence = time.Duration(silence)
+		r.StartedAt, r.UpdatedAt, r.EndedAt = fromMicros(started), fromMicros(updated), fromMicros(ended)
+		found = append(found, r)
 	}
 	return found, rows.Err()
 }

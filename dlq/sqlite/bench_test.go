@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -21,7 +22,7 @@ func benchEntry(i int) dlq.Entry {
 		Job: fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", i), State: state, Queue: fmt.Sprintf("queue-%d", i%3), Kind: fmt.Sprintf("kind-%d", i%7),
 		Destination: fmt.Sprintf("dest-%d", i%11), Cause: cause,
 		Error:    fmt.Sprintf("post https://api-%d.test/v1/items/%d?x=1: status %d", i%13, i, 500+i%4),
-		Attempts: []dlq.Attempt{{Number: 1, Error: "status 500"}, {Number: 2, Error: "status 500"}}, AttemptCount: 2,
+		Attempts: []dlq.FailedAttempt{{Number: 1, Error: "status 500"}, {Number: 2, Error: "status 500"}}, AttemptCount: 2,
 		Message: queue.Message{Body: benchBody(i), Headers: map[string]string{queue.HeaderEnvelope: "{}"}},
 	}
 }
@@ -31,8 +32,8 @@ func benchBody(i int) []byte {
 	return fmt.Appendf(nil, `{"order":{"id":%d,"items":[{"sku":"sku-%d","n":1},{"sku":"other","n":2}]},"note":"%s"}`, i, i%1000, strings.Repeat("x", 930))
 }
 
-func benchMatch(text string) dlq.JSONMatch {
-	m, err := dlq.ParseJSONMatch(text)
+func benchMatch(text string) jsonmatch.Match {
+	m, err := jsonmatch.Parse(text)
 	if err != nil {
 		panic(err)
 	}
@@ -82,8 +83,8 @@ func Benchmark100k(b *testing.B) {
 	run("list all states", list(dlq.Filter{States: dlq.States()}))
 	run("list rare", list(dlq.Filter{Kind: "kind-6", Destination: "dest-10", Cause: dlq.CausePanic, Text: "500"}))
 	run("list no match", list(dlq.Filter{Text: "no such text"}))
-	run("count by JSON", count(dlq.Filter{JSON: []dlq.JSONMatch{benchMatch("order.id=77777")}}))
-	run("list by JSON", list(dlq.Filter{JSON: []dlq.JSONMatch{benchMatch("order.items[*].sku=sku-77")}}))
+	run("count by JSON", count(dlq.Filter{JSON: []jsonmatch.Match{benchMatch("order.id=77777")}}))
+	run("list by JSON", list(dlq.Filter{JSON: []jsonmatch.Match{benchMatch("order.items[*].sku=sku-77")}}))
 	run("count", count(dlq.Filter{}))
 	run("count by text", count(dlq.Filter{Text: "status 503"}))
 	run("reserve and give back 100", func() error {

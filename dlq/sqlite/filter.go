@@ -42,16 +42,8 @@ func matching(f dlq.Filter, only ...dlq.State) (*where, error) {
 		// Ids begin with the job and a dot: the index on ids finds them. A slash is the byte after a dot.
 		w.add("d.id >= ? AND d.id < ? AND d.job = ?", f.Job+".", f.Job+"/", f.Job)
 	}
-	for _, c := range []struct{ column, value string }{
-		{"queue", f.Queue},
-		{"kind", f.Kind},
-		{"destination", f.Destination},
-		{"cause", string(f.Cause)},
-		{"fingerprint", f.Fingerprint},
-	} {
-		if c.value != "" {
-			w.add("d."+c.column+" = ?", c.value)
-		}
+	for column, value := range condition.Columns(f) {
+		w.add("d."+column+" = ?", value)
 	}
 	if !f.Since.IsZero() {
 		w.add("d.stored_at >= ?", ceilMicro(f.Since))

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
@@ -24,18 +24,18 @@ func jsonMatches(args []driver.Value) (driver.Value, error) {
 		return nil, err
 	}
 	body, ok := args[0].([]byte)
-	return ok && dlq.MatchJSON(body, ms), nil // a NULL is the empty body
+	return ok && jsonmatch.All(body, ms), nil // a NULL is the empty body
 }
 
 type parsedMatches struct {
 	text string
-	ms   []dlq.JSONMatch
+	ms   []jsonmatch.Match
 }
 
 // parsed holds the matches of the last call: a statement asks for each row with the same ones.
 var parsed atomic.Pointer[parsedMatches]
 
-func lastMatches(text string) ([]dlq.JSONMatch, error) {
+func lastMatches(text string) ([]jsonmatch.Match, error) {
 	if p := parsed.Load(); p != nil && p.text == text {
 		return p.ms, nil
 	}

@@ -33,10 +33,7 @@ func (s *Store) List(ctx context.Context, f dlq.Filter, after string, limit int)
 		if err != nil {
 			return err
 		}
-		if len(found) > limit {
-			found = found[:limit]
-			next = found[limit-1].cursor().String()
-		}
+		found, next = cursor.Page(found, limit, stored.cursor)
 		for _, e := range found {
 			entries = append(entries, e.Entry)
 		}

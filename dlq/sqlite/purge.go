@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
@@ -29,7 +30,7 @@ WHERE seq IN (SELECT d.seq FROM caisson_dead_letters d` + w.sql() + ` AND ` + un
 // Expire deletes entries that have not changed for retention, in steps, and audit records past theirs.
 func (s *Store) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
 	err := s.file.Write(ctx, false, func(tx *sqlitefile.Tx) error {
-		_, err := tx.Exec(expireAudit, time.Now().Add(-dlq.AuditRetention).UnixMicro())
+		_, err := tx.Exec(expireAudit, time.Now().Add(-audit.Retention).UnixMicro())
 		return err
 	})
 	if err != nil {

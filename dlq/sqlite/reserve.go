@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
@@ -12,8 +13,8 @@ import (
 
 // Reserve gives matching entries to one owner, oldest first.
 func (s *Store) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([]dlq.Entry, error) {
-	if r.Owner == "" || r.For <= 0 || r.Limit < 1 {
-		return nil, fmt.Errorf("reserve dead letters: owner %q, for %v, limit %d: all must be set", r.Owner, r.For, r.Limit)
+	if err := r.Validate(); err != nil {
+		return nil, err
 	}
 	w, err := matching(f, dlq.StateDead, dlq.StateHeld)
 	if err != nil {
@@ -91,7 +92,10 @@ func (s *Store) Resolve(ctx context.Context, owner string, rs []dlq.Resolution) 
 		}
 		return nil
 	})
-	return fill(errs, unavailable(err))
+	if err != nil {
+		return slices.Repeat([]error{unavailable(err)}, len(errs))
+	}
+	return errs
 }
 
 // resolve ends one reservation. refused is the answer to this one; err is a failure of the store.

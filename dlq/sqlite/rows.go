@@ -8,6 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/internal/cursor"
+	"github.com/caisson-go/caisson/dlq/internal/headers"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
@@ -41,7 +42,7 @@ func insert(tx *sqlitefile.Tx, e dlq.Entry) (bool, error) {
 	if err != nil || res.Changed == 0 {
 		return false, err
 	}
-	_, err = tx.Exec(insertMessage, res.LastID, e.Message.Body, dlq.EncodeHeaders(e.Message.Headers))
+	_, err = tx.Exec(insertMessage, res.LastID, e.Message.Body, headers.Encode(e.Message.Headers))
 	return true, err
 }
 
@@ -114,11 +115,11 @@ func (s *stored) loadMessage(tx *sqlitefile.Tx) error {
 	if !rows.Next() {
 		return rows.Err()
 	}
-	var headers []byte
-	if err := rows.Scan(&s.Message.Body, &headers); err != nil {
+	var encoded []byte
+	if err := rows.Scan(&s.Message.Body, &encoded); err != nil {
 		return err
 	}
-	if s.Message.Headers, err = dlq.DecodeHeaders(headers); err != nil {
+	if s.Message.Headers, err = headers.Decode(encoded); err != nil {
 		return fmt.Errorf("dead letter %s: %w", s.ID, err)
 	}
 	return nil

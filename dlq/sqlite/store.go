@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
@@ -35,16 +36,6 @@ func unavailable(err error) error {
 	return err
 }
 
-// fill sets every element of errs to err if there is one.
-func fill(errs []error, err error) []error {
-	if err != nil {
-		for i := range errs {
-			errs[i] = err
-		}
-	}
-	return errs
-}
-
 // Put stores entries.
 func (s *Store) Put(ctx context.Context, entries []dlq.Entry) []error {
 	errs := make([]error, len(entries))
@@ -64,7 +55,10 @@ func (s *Store) Put(ctx context.Context, entries []dlq.Entry) []error {
 		}
 		return nil
 	})
-	return fill(errs, unavailable(err))
+	if err != nil {
+		return slices.Repeat([]error{unavailable(err)}, len(errs))
+	}
+	return errs
 }
 
 func put(tx *sqlitefile.Tx, e dlq.Entry) error {

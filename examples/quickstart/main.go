@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -111,7 +111,7 @@ func (s *scene) outageIsPlain() (bool, error) {
 
 // replayAndLook replays what is dead and says whether everything has arrived.
 func (s *scene) replayAndLook(ctx context.Context) (bool, error) {
-	replay, err := dlq.NewReplay(dlq.ReplayConfig{Store: s.stack.Letters, Broker: s.stack.Broker})
+	replay, err := replay.New(replay.Config{Store: s.stack.Letters, Broker: s.stack.Broker})
 	if err != nil {
 		return false, err
 	}

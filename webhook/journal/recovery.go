@@ -10,6 +10,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -25,13 +27,13 @@ type RecoveryConfig struct {
 	// Ordering takes the missed deliveries of endpoints that ask for order. Nil refuses to recover such.
 	Ordering *webhook.Ordering
 	// DeadLetters holds what was given up, usually a [dlq.Store], and Broker takes it. Nil leaves dead letters alone.
-	DeadLetters dlq.Source
-	Broker      dlq.Publisher
+	DeadLetters replay.Source
+	Broker      dlq.Broker
 	// Audit gets a record of each RecoverSince, in the name of Actor, usually user@host. Without the record nothing is begun. Nil means none.
-	Audit dlq.AuditLog
+	Audit audit.Log
 	Actor string
 	// Claims tells which of the dead letters were delivered meanwhile. Nil means that nobody can tell.
-	Claims dlq.KeyReader
+	Claims replay.KeyReader
 	// Rate is the most deliveries per second that RecoverSince enqueues. Zero means no limit.
 	Rate float64
 	// Batch is how many events are looked at, and enqueued, at once. Zero means 100.
@@ -49,7 +51,7 @@ type Recovered struct {
 	// of a delivery does no harm.
 	Missed int `json:"missed"`
 	// Replay is what became of its dead letters.
-	Replay dlq.Report `json:"replay"`
+	Replay replay.Report `json:"replay"`
 }
 
 // NewRecovery returns a recovery.
@@ -131,7 +133,7 @@ func (r *Recovery) replay(ctx context.Context, e webhook.Endpoint, since time.Ti
 	if r.cfg.DeadLetters == nil {
 		return nil
 	}
-	replay, err := dlq.NewReplay(dlq.ReplayConfig{
+	replay, err := replay.New(replay.Config{
 		Store: r.cfg.DeadLetters, Broker: r.cfg.Broker, Claims: r.cfg.Claims, Rate: r.cfg.Rate, DropDeadline: true,
 		Filter: dlq.Filter{Kind: webhook.KindDeliver, Destination: e.ID, Since: since},
 	})

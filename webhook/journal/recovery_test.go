@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue/queuetest"
 	"github.com/caisson-go/caisson/webhook"
@@ -141,7 +142,7 @@ func TestRecoverSince(t *testing.T) {
 		recovery := r.recovery(func(c *journal.RecoveryConfig) { c.Audit, c.Actor = r.dead, "ann@host" })
 		got, err := recovery.RecoverSince(t.Context(), shop, since)
 		audits, _, auditErr := r.dead.Audits(t.Context(), "", 10)
-		if auditErr != nil || len(audits) != 1 || audits[0].Done != 29 || audits[0].State != dlq.AuditStateDone || audits[0].Actor != "ann@host" ||
+		if auditErr != nil || len(audits) != 1 || audits[0].Done != 29 || audits[0].State != audit.StateDone || audits[0].Actor != "ann@host" ||
 			!strings.Contains(audits[0].Filter, "endpoint shop") {
 			t.Errorf("audit %+v, %v", audits, auditErr)
 		}

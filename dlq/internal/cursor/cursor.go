@@ -34,3 +34,12 @@ func Parse(s string) (c Cursor, err error) {
 	}
 	return c, nil
 }
+
+// Page cuts rows, of which limit+1 were asked for, to limit. next is where the page after them begins; empty if there is none.
+func Page[T any](rows []T, limit int, at func(row T) Cursor) (page []T, next string) {
+	if len(rows) <= limit {
+		return rows, ""
+	}
+	page = rows[:limit]
+	return page, at(page[limit-1]).String()
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
@@ -41,7 +42,7 @@ dead-letter store, for 400 days. Dry runs are not recorded.`,
 
 // auditList is the JSON form of a page of records.
 type auditList struct {
-	Audits []dlq.Audit `json:"audits"`
+	Audits []audit.Record `json:"audits"`
 	// Next is the cursor of the next page, "" on the last.
 	Next string `json:"next"`
 }
@@ -60,7 +61,7 @@ func (t *tool) audit(cmd *cobra.Command, after string, limit int) (err error) {
 	if page.Audits, page.Next, err = log.Audits(cmd.Context(), after, limit); err != nil {
 		return placed(err)
 	}
-	page.Audits = append([]dlq.Audit{}, page.Audits...)
+	page.Audits = append([]audit.Record{}, page.Audits...)
 	if t.Settings.JSON {
 		return cli.JSON(t.IO.Out, page)
 	}
@@ -79,14 +80,14 @@ func (t *tool) audit(cmd *cobra.Command, after string, limit int) (err error) {
 }
 
 // auditLog is where operations are recorded; nil where dead letters live in the broker.
-func (s *session) auditLog() dlq.AuditLog {
-	log, _ := s.store.(dlq.AuditLog)
+func (s *session) auditLog() audit.Log {
+	log, _ := s.store.(audit.Log)
 	return log
 }
 
 // recorder keeps the record of one operation. A nil log records nothing.
 type recorder struct {
-	log  dlq.AuditLog
+	log  audit.Log
 	id   string
 	told time.Time
 }
@@ -100,7 +101,7 @@ func (s *session) begin(ctx context.Context, id, action string, f dlq.Filter, pl
 	if r.log == nil {
 		return r, nil
 	}
-	_, err := r.log.BeginAudit(ctx, dlq.Audit{ID: id, Action: action, Actor: cli.Actor(), Filter: filterText(f), Planned: planned})
+	_, err := r.log.BeginAudit(ctx, audit.Record{ID: id, Action: action, Actor: cli.Actor(), Filter: filterText(f), Planned: planned})
 	if err != nil {
 		return nil, fmt.Errorf("record the %s in the audit log, without which nothing is begun: %w", action, err)
 	}
@@ -108,7 +109,7 @@ func (s *session) begin(ctx context.Context, id, action string, f dlq.Filter, pl
 }
 
 // alive tells now and then how far the operation came. A record that cannot be written now is written at the end.
-func (r *recorder) alive(ctx context.Context, c dlq.AuditCounts) {
+func (r *recorder) alive(ctx context.Context, c audit.Counts) {
 	if r.log == nil || time.Since(r.told) < recordEvery {
 		return
 	}
@@ -117,11 +118,11 @@ func (r *recorder) alive(ctx context.Context, c dlq.AuditCounts) {
 }
 
 // end closes the record and returns problem, the end of the operation, joined with what went wrong with the record.
-func (r *recorder) end(ctx context.Context, c dlq.AuditCounts, problem error) error {
+func (r *recorder) end(ctx context.Context, c audit.Counts, problem error) error {
 	if r.log == nil {
 		return problem
 	}
-	return dlq.FinishAudit(ctx, r.log, r.id, c, problem)
+	return audit.Finish(ctx, r.log, r.id, c, problem)
 }
 
 // newID names an operation.

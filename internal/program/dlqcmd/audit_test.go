@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 )
 
 // audits returns the records that audit prints, newest first.
-func audits(t *testing.T, db string) []dlq.Audit {
+func audits(t *testing.T, db string) []audit.Record {
 	t.Helper()
 	var page auditList
 	if err := json.Unmarshal([]byte(ok(t, call(t, "audit", "--json", "--db", db))), &page); err != nil {
@@ -35,17 +36,17 @@ func TestAudit(t *testing.T) {
 	ok(t, call(t, "replay", "--kind", "email.send", "--yes", "--db", db))
 	want := []struct {
 		action  string
-		state   dlq.AuditState
+		state   audit.State
 		planned int
 		done    int
 		failed  int
 		filter  string
 	}{
-		{"replay", dlq.AuditStateDone, 2, 2, 0, `{"kind":"email.send"}`},
-		{"replay", dlq.AuditStateFailed, 2, 0, 2, `{"kind":"email.send"}`},
-		{"purge", dlq.AuditStateDone, 1, 1, 0, `{"ids":["c.0"]}`},
-		{"import", dlq.AuditStateDone, 0, 3, 0, "all"},
-		{"export", dlq.AuditStateDone, 0, 3, 0, "all"},
+		{"replay", audit.StateDone, 2, 2, 0, `{"kind":"email.send"}`},
+		{"replay", audit.StateFailed, 2, 0, 2, `{"kind":"email.send"}`},
+		{"purge", audit.StateDone, 1, 1, 0, `{"ids":["c.0"]}`},
+		{"import", audit.StateDone, 0, 3, 0, "all"},
+		{"export", audit.StateDone, 0, 3, 0, "all"},
 	}
 	got := audits(t, db)
 	if len(got) != len(want) {
@@ -54,7 +55,7 @@ func TestAudit(t *testing.T) {
 	for i, w := range want {
 		a := got[i]
 		if a.Action != w.action || a.State != w.state || a.Planned != w.planned || a.Done != w.done || a.Failed != w.failed || a.Filter != w.filter ||
-			!strings.Contains(a.Actor, "@") || a.StartedAt.IsZero() || a.EndedAt.IsZero() || (a.Problem != "") != (w.state == dlq.AuditStateFailed) {
+			!strings.Contains(a.Actor, "@") || a.StartedAt.IsZero() || a.EndedAt.IsZero() || (a.Problem != "") != (w.state == audit.StateFailed) {
 			t.Errorf("record %d: %+v, want %+v", i, a, w)
 		}
 	}
@@ -83,10 +84,10 @@ func TestKilledReplayStaysInTheLog(t *testing.T) {
 		t.Fatal("it ended by itself")
 	}
 	list := audits(t, path)
-	if a := list[0]; a.State != dlq.AuditStateRunning || a.Planned != 150 || a.Done < 1 || a.Done > count(t, s, dlq.StateReplayed) {
+	if a := list[0]; a.State != audit.StateRunning || a.Planned != 150 || a.Done < 1 || a.Done > count(t, s, dlq.StateReplayed) {
 		t.Errorf("record %+v", a)
 	}
-	if a := list[0].At(list[0].UpdatedAt.Add(2 * dlq.DefaultAuditSilence)); a.State != dlq.AuditStateInterrupted {
+	if a := list[0].At(list[0].UpdatedAt.Add(2 * audit.DefaultSilence)); a.State != audit.StateInterrupted {
 		t.Errorf("after its silence: %+v", a)
 	}
 }

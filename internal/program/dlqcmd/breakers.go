@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/pools"
@@ -17,7 +17,7 @@ type fleetBreakers struct{ statuses fleet.StatusStore }
 // errSilent says what to do where no worker has reported.
 var errSilent = errors.New("no running worker reports its breakers")
 
-// Open implements [dlq.Breakers]. A destination is open as long as any worker's breaker for it is not closed.
+// Open implements [replay.Breakers]. A destination is open as long as any worker's breaker for it is not closed.
 func (b fleetBreakers) Open(ctx context.Context) (func(destination string) bool, error) {
 	reports, err := b.statuses.Reports(ctx)
 	switch {
@@ -50,7 +50,7 @@ func refuses(d fleet.Destination) bool {
 }
 
 // breakers returns those that workers report.
-func (s *session) breakers() (dlq.Breakers, error) {
+func (s *session) breakers() (replay.Breakers, error) {
 	statuses := s.Statuses
 	if statuses == nil {
 		return nil, cli.Refuse("--wait-breaker needs a store that workers share, to which they report their breakers; there is none here")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
@@ -28,15 +29,15 @@ func (b brokerLetters) check(f dlq.Filter) error {
 	return nil
 }
 
-func (b brokerLetters) sample(ctx context.Context, f dlq.Filter, n int) (brokerdlq.Sample, *sample, error) {
+func (b brokerLetters) sample(ctx context.Context, f dlq.Filter, n int) ([]dlq.Entry, *sample, error) {
 	if err := b.check(f); err != nil {
-		return brokerdlq.Sample{}, nil, err
+		return nil, nil, err
 	}
 	if n == 0 {
 		n = math.MaxInt
 	}
-	s, err := b.queues.Sample(ctx, f, n)
-	return s, &sample{Looked: s.Looked, Complete: s.Complete}, err
+	entries, scanned, err := b.queues.Sample(ctx, f, n)
+	return entries, &sample{Looked: scanned.Looked, Complete: err == nil && !scanned.Incomplete}, err
 }
 
 func (b brokerLetters) list(ctx context.Context, f dlq.Filter, after string, limit int) (entryList, error) {
@@ -44,7 +45,7 @@ func (b brokerLetters) list(ctx context.Context, f dlq.Filter, after string, lim
 		return entryList{}, b.call.needsStore("--after")
 	}
 	found, note, err := b.sample(ctx, f, limit)
-	return entryList{Entries: append([]dlq.Entry{}, found.Entries...), Sample: note}, err
+	return entryList{Entries: append([]dlq.Entry{}, found...), Sample: note}, err
 }
 
 func (b brokerLetters) get(ctx context.Context, id string) (dlq.Entry, error) {
@@ -52,8 +53,8 @@ func (b brokerLetters) get(ctx context.Context, id string) (dlq.Entry, error) {
 	switch {
 	case err != nil:
 		return dlq.Entry{}, err
-	case len(found.Entries) > 0:
-		return found.Entries[0], nil
+	case len(found) > 0:
+		return found[0], nil
 	case !note.Complete:
 		return dlq.Entry{}, fmt.Errorf("%s is not among the first %d dead letters in the broker: move them to a store with %s import", id, note.Looked, b.call)
 	}
@@ -69,7 +70,7 @@ type groupKey struct {
 func (b brokerLetters) groups(ctx context.Context, f dlq.Filter) (groupList, error) {
 	found, note, err := b.sample(ctx, f, 0)
 	byKey := map[groupKey]*dlq.Group{}
-	for _, e := range found.Entries {
+	for _, e := range found {
 		key := groupKey{e.Kind, e.Destination, e.Fingerprint, e.Cause}
 		g := byKey[key]
 		if g == nil {
@@ -104,7 +105,7 @@ func (b brokerLetters) each(ctx context.Context, f dlq.Filter, visit func(dlq.En
 	if err != nil {
 		return "", err
 	}
-	for _, e := range found.Entries {
+	for _, e := range found {
 		if err := visit(e); err != nil {
 			return "", err
 		}
@@ -143,16 +144,16 @@ func (b brokerLetters) purge(ctx context.Context, f dlq.Filter, until time.Time,
 		if err != nil {
 			return purgeResult{}, err
 		}
-		return purgeResult{DryRun: true, Matched: len(found.Entries), Sample: note}, nil
+		return purgeResult{DryRun: true, Matched: len(found), Sample: note}, nil
 	}
-	report, err := b.queues.Purge(ctx, before(f, until))
-	return purgeResult{Matched: report.Purged, Purged: report.Purged, Pass: &report.Pass}, err
+	purged, scanned, err := b.queues.Purge(ctx, before(f, until))
+	return purgeResult{Matched: purged, Purged: purged, ScanReport: &scanned}, err
 }
 
-func (b brokerLetters) replay(ctx context.Context, plan dlq.ReplayConfig) (replayResult, error) {
-	report, err := b.queues.Replay(ctx, plan)
+func (b brokerLetters) replay(ctx context.Context, plan replay.Config) (replayResult, error) {
+	report, scanned, err := b.queues.Replay(ctx, plan)
 	if errors.Is(err, brokerdlq.ErrTooMany) && report.Replayed == 0 {
 		err = cli.Fail(cli.Failure, err)
 	}
-	return replayResult{Report: report.Report, Pass: &report.Pass}, err
+	return replayResult{Report: report, ScanReport: &scanned}, err
 }

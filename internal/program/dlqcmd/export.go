@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
@@ -50,7 +51,7 @@ func (t *tool) export(cmd *cobra.Command, f dlq.Filter, output string) (err erro
 		return err
 	}
 	n, rest := 0, ""
-	defer func() { err = record.end(cmd.Context(), dlq.AuditCounts{Done: n}, err) }()
+	defer func() { err = record.end(cmd.Context(), audit.Counts{Done: n}, err) }()
 	write := func(w io.Writer) error {
 		n, rest, err = exportTo(cmd.Context(), s.letters, f, w)
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
@@ -82,7 +83,7 @@ func (f *filterFlags) filter(now time.Time) (dlq.Filter, error) {
 		if text == "" {
 			continue // empty has said so
 		}
-		m, err := dlq.ParseJSONMatch(text)
+		m, err := jsonmatch.Parse(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("--json-path %q: %w", text, err))
 		}

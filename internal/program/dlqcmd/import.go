@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
@@ -60,7 +61,7 @@ type importResult struct {
 	Restored int `json:"restored,omitempty"`
 	Failed   int `json:"failed,omitempty"`
 	// Pass and Sample are there for the broker's own queues.
-	*brokerdlq.Pass
+	*brokerdlq.ScanReport
 	Sample *sample `json:"sample,omitempty"`
 }
 
@@ -109,7 +110,7 @@ func (t *tool) importFromBroker(ctx context.Context, s *session, f dlq.Filter, y
 	b := brokerLetters{queues, t.call}
 	if dryRun {
 		found, note, err := b.sample(ctx, f, 0)
-		return importResult{DryRun: true, Matched: len(found.Entries), Sample: note}, err
+		return importResult{DryRun: true, Matched: len(found), Sample: note}, err
 	}
 	what, _, err := b.scope(ctx, f)
 	if err != nil {
@@ -120,7 +121,7 @@ func (t *tool) importFromBroker(ctx context.Context, s *session, f dlq.Filter, y
 	}
 	return s.recorded(ctx, f, func() (importResult, error) {
 		report, err := queues.Import(ctx, s.store, f)
-		return importResult{Imported: report.Imported, Restored: report.Restored, Failed: report.Failed, Pass: &report.Pass}, err
+		return importResult{Imported: report.Imported, Restored: report.Restored, Failed: report.Failed, ScanReport: &report.ScanReport}, err
 	})
 }
 
@@ -131,7 +132,7 @@ func (s *session) recorded(ctx context.Context, f dlq.Filter, do func() (importR
 		return importResult{}, err
 	}
 	result, err := do()
-	return result, record.end(ctx, dlq.AuditCounts{Done: result.Imported + result.Restored, Failed: result.Failed}, err)
+	return result, record.end(ctx, audit.Counts{Done: result.Imported + result.Restored, Failed: result.Failed}, err)
 }
 
 func (t *tool) printImport(r importResult) error {
@@ -149,7 +150,7 @@ func (t *tool) printImport(r importResult) error {
 	if r.Failed > 0 {
 		text += fmt.Sprintf(", %d failed", r.Failed)
 	}
-	if r.Pass != nil && r.PassedOver > 0 {
+	if r.ScanReport != nil && r.PassedOver > 0 {
 		text += fmt.Sprintf(", %d did not match", r.PassedOver)
 	}
 	_, err := fmt.Fprintln(t.IO.Out, text)

@@ -110,7 +110,7 @@ func letter(t *testing.T, job, queueName, kind string, payload []byte, change fu
 	}
 	e := dlq.Entry{
 		Job: job, State: dlq.StateDead, Queue: queueName, Kind: kind, Destination: "shop", Cause: dlq.CauseExhausted, Error: "status 500 after 12 ms",
-		Attempts: []dlq.Attempt{{Number: 1, Started: at, Ended: at.Add(time.Second), Error: "status 500"}}, AttemptCount: 2,
+		Attempts: []dlq.FailedAttempt{{Number: 1, Started: at, Ended: at.Add(time.Second), Error: "status 500"}}, AttemptCount: 2,
 		EnqueuedAt: at, FirstFailedAt: at, LastFailedAt: at.Add(time.Minute), Message: m,
 	}
 	if change != nil {

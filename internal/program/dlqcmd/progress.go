@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 )
 
 // progress says on standard error how far a replay came: a line now and then, or on a terminal one line that is written over.
@@ -21,7 +21,7 @@ type progress struct {
 	last  time.Time // of the last line
 }
 
-func (t *tool) newProgress(plan dlq.ReplayConfig) *progress {
+func (t *tool) newProgress(plan replay.Config) *progress {
 	p := &progress{tool: t, verb: "replaying", every: 2 * time.Second, over: t.IO.Watched(), last: time.Now()}
 	if plan.DryRun {
 		p.verb = "looking"
@@ -33,7 +33,7 @@ func (t *tool) newProgress(plan dlq.ReplayConfig) *progress {
 }
 
 // show is called after each batch.
-func (p *progress) show(r dlq.Report) {
+func (p *progress) show(r replay.Report) {
 	done := r.Replayed + r.Failed + r.Refused + r.Completed
 	if p.began.IsZero() {
 		p.began, p.first = time.Now(), done
@@ -51,7 +51,7 @@ func (p *progress) show(r dlq.Report) {
 }
 
 // notes are what stands beside the number of jobs that are done.
-func (p *progress) notes(r dlq.Report, done int) (notes []string) {
+func (p *progress) notes(r replay.Report, done int) (notes []string) {
 	for _, part := range []part{
 		{r.Failed, "not confirmed"}, {r.Refused, "refused"}, {r.Completed, "completed meanwhile"}, {r.Held, "held by breakers"},
 	} {

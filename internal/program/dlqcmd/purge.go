@@ -45,7 +45,7 @@ type purgeResult struct {
 	Matched int `json:"matched"`
 	Purged  int `json:"purged"`
 	// Pass and Sample are there for the broker's own queues.
-	*brokerdlq.Pass
+	*brokerdlq.ScanReport
 	Sample *sample `json:"sample,omitempty"`
 }
 

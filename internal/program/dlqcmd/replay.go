@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
@@ -83,15 +84,15 @@ Exits 1 if nothing was replayed although something was to be, 4 if some entries 
 }
 
 // plan returns the replay that the flags describe, without stores and broker.
-func (f *replayFlags) plan(cmd *cobra.Command, now time.Time) (dlq.ReplayConfig, error) {
+func (f *replayFlags) plan(cmd *cobra.Command, now time.Time) (replay.Config, error) {
 	filter, err := f.chosen(now)
 	if err != nil {
-		return dlq.ReplayConfig{}, err
+		return replay.Config{}, err
 	}
-	plan := dlq.ReplayConfig{
+	plan := replay.Config{
 		Filter: filter, Queue: f.to, Rate: f.rate, DropDeadline: f.dropDeadline, DryRun: f.dryRun,
-		Canary: dlq.Canary{Size: f.canary, Wait: f.canaryWait}, Force: f.force, Reservation: f.reservation,
-		Breakers: dlq.BreakerWait{For: f.waitBreakerFor},
+		Canary: replay.Canary{Size: f.canary, Wait: f.canaryWait}, Force: f.force, Reservation: f.reservation,
+		Breakers: replay.BreakerWait{For: f.waitBreakerFor},
 	}
 	switch {
 	case slices.ContainsFunc(filter.States, func(s dlq.State) bool { return s != dlq.StateDead }):
@@ -117,7 +118,7 @@ func (f *replayFlags) plan(cmd *cobra.Command, now time.Time) (dlq.ReplayConfig,
 	return plan, nil
 }
 
-func (t *tool) replay(cmd *cobra.Command, plan dlq.ReplayConfig, f replayFlags) (err error) {
+func (t *tool) replay(cmd *cobra.Command, plan replay.Config, f replayFlags) (err error) {
 	ctx := cmd.Context()
 	s, err := t.open(cmd, backends.Existing)
 	if err != nil {
@@ -153,7 +154,7 @@ func (t *tool) replay(cmd *cobra.Command, plan dlq.ReplayConfig, f replayFlags) 
 }
 
 // equip gives the plan what the session knows.
-func (s *session) equip(plan *dlq.ReplayConfig, f replayFlags) error {
+func (s *session) equip(plan *replay.Config, f replayFlags) error {
 	if s.store == nil {
 		switch {
 		case plan.Canary.Size > 0:
@@ -178,7 +179,7 @@ func (s *session) equip(plan *dlq.ReplayConfig, f replayFlags) error {
 
 // question returns what to ask before plan is carried out, after a dry run where that is cheap. There is nothing to ask where nothing would
 // be published.
-func (t *tool) question(ctx context.Context, s *session, plan dlq.ReplayConfig) (string, error) {
+func (t *tool) question(ctx context.Context, s *session, plan replay.Config) (string, error) {
 	if s.store == nil {
 		what, _, err := s.letters.scope(ctx, plan.Filter)
 		if err != nil || what == "" {
@@ -204,7 +205,7 @@ func (t *tool) question(ctx context.Context, s *session, plan dlq.ReplayConfig) 
 // replayOutcome turns the end of a replay into the program's.
 func replayOutcome(ctx context.Context, r replayResult, err error) error {
 	switch {
-	case err != nil && ctx.Err() != nil && r.Pass != nil:
+	case err != nil && ctx.Err() != nil && r.ScanReport != nil:
 		return cli.Fail(cli.Interrupted, fmt.Errorf("interrupted: %d jobs were replayed, the others stay dead; run the same command again to go on", r.Replayed))
 	case err != nil && ctx.Err() != nil:
 		return cli.Fail(cli.Interrupted, fmt.Errorf("interrupted: %d jobs were replayed and marked, %d are left and stay dead; run the same command again to go on", r.Replayed, r.Left))
@@ -214,7 +215,7 @@ func replayOutcome(ctx context.Context, r replayResult, err error) error {
 		return err
 	case r.DryRun:
 		return nil
-	case r.Left > 0 && r.Pass == nil: // held ones are not among them
+	case r.Left > 0 && r.ScanReport == nil: // held ones are not among them
 		return cli.Fail(cli.Partial, fmt.Errorf("%d entries are in the hands of another replay, or of one that was killed less than a minute ago: run the same command again later", r.Left))
 	case r.Refused > 0 && r.Replayed == 0:
 		return fmt.Errorf("all %d entries were refused", r.Refused)

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/queue"
@@ -132,7 +133,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 		t.Errorf("lost %v; %d doubled, want at most one batch of 15", missing, doubled)
 	}
 	r := call(t, "replay", "--all", "--yes", "--json", "--db", path)
-	var report dlq.Report
+	var report replay.Report
 	if err := json.Unmarshal([]byte(r.out), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestDryRunChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := replayResult{
-		Report: dlq.Report{
+		Report: replay.Report{
 			ID: result.ID, DryRun: true, Matched: 2, Replayed: 2, Queues: map[string]int{"mail": 2}, Destinations: map[string]int{"shop": 2},
 		},
 	}

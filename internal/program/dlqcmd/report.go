@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // replayResult is the JSON form of a replay.
 type replayResult struct {
-	dlq.Report
-	// Pass is there for the broker's own queues.
-	*brokerdlq.Pass
+	replay.Report
+	// ScanReport is there for the broker's own queues.
+	*brokerdlq.ScanReport
 }
 
-func (t *tool) printReport(r replayResult, plan dlq.ReplayConfig) error {
+func (t *tool) printReport(r replayResult, plan replay.Config) error {
 	if t.Settings.JSON {
 		return cli.JSON(t.IO.Out, r)
 	}
@@ -28,7 +28,7 @@ func (t *tool) printReport(r replayResult, plan dlq.ReplayConfig) error {
 	}
 	if r.DryRun {
 		text := strings.Join(append([]string{"would replay " + targetsText(r.Report)}, leftOut(r.Report, plan)...), "; ")
-		if r.Pass != nil && r.Incomplete {
+		if r.ScanReport != nil && r.Incomplete {
 			text += "; there are more dead letters in the broker than were looked at"
 		}
 		fmt.Fprintln(t.IO.Out, text)
@@ -43,7 +43,7 @@ func (t *tool) printReport(r replayResult, plan dlq.ReplayConfig) error {
 		{r.Held, "held until their breakers close"},
 		{r.Left, "left"},
 	}
-	if r.Pass != nil {
+	if r.ScanReport != nil {
 		rest = append(rest, part{r.PassedOver, "did not match"}, part{r.Later, "came meanwhile"}, part{r.Copies, "copies removed"})
 	}
 	for _, part := range rest {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
@@ -88,11 +89,11 @@ func (s *session) nextRunOf(ctx context.Context, e dlq.Entry) (nextRun, error) {
 		n.Why = "the entry was purged"
 		return n, nil
 	}
-	plan := dlq.ReplayConfig{Store: oneEntry{e}, DryRun: true, KeyRetention: s.keyRetention}
+	plan := replay.Config{Store: oneEntry{e}, DryRun: true, KeyRetention: s.keyRetention}
 	if s.Claims != nil {
 		plan.Claims = s.Claims
 	}
-	r, err := dlq.NewReplay(plan)
+	r, err := replay.New(plan)
 	if err != nil {
 		return n, err
 	}
@@ -120,14 +121,14 @@ func (s *session) replayStatus(ctx context.Context, e dlq.Entry) (nextRun, error
 		return n, nil
 	}
 	key := idempotency.Key{Scope: e.Kind, Value: cmp.Or(e.Key, e.Job)}
-	status, err := dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Status(ctx, dlq.Republished{Job: e.Job, Run: n.Run, Key: key})
+	status, err := replay.StoreOutcomes{Claims: s.Claims, Letters: s.store}.Status(ctx, replay.Republished{Job: e.Job, Run: n.Run, Key: key})
 	if err != nil {
 		return n, err
 	}
 	switch status {
-	case dlq.ReplayStatusCompleted:
+	case replay.StatusCompleted:
 		n.Status = "completed"
-	case dlq.ReplayStatusDied:
+	case replay.StatusDied:
 		n.Status, n.Why = "died", "see "+dlq.EntryID(e.Job, n.Run)
 	default:
 		n.Status = "pending"

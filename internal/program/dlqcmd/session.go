@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
@@ -49,7 +50,7 @@ type letters interface {
 	scope(ctx context.Context, f dlq.Filter) (what string, until time.Time, err error)
 	// purge purges what f selects and was stored before until, unless that is zero.
 	purge(ctx context.Context, f dlq.Filter, until time.Time, dryRun bool) (purgeResult, error)
-	replay(ctx context.Context, plan dlq.ReplayConfig) (replayResult, error)
+	replay(ctx context.Context, plan replay.Config) (replayResult, error)
 }
 
 // sample says how much of the dead letters was looked at where only a sample can be had.

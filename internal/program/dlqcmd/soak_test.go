@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
@@ -105,9 +106,9 @@ func replayPile(t *testing.T, p place) {
 	var did effects
 	workWith(t, count1(&did), p.args...)
 	start := time.Now()
-	replay := look("replay", "--all", "--yes", "--rate", strconv.Itoa(rate), "--reservation", "5s")
+	command := look("replay", "--all", "--yes", "--rate", strconv.Itoa(rate), "--reservation", "5s")
 	for _, until := range []int{n / 3, 2 * n / 3} {
-		cmd, errs := spawn(t, replay...)
+		cmd, errs := spawn(t, command...)
 		eventually(t, fmt.Sprintf("%d are replayed", until), func() bool { return count(t, p.Set, dlq.StateReplayed) >= until })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -118,8 +119,8 @@ func replayPile(t *testing.T, p place) {
 	}
 	leftOut := 0 // what a killed one had published and not marked stays dead if it has run meanwhile
 	eventually(t, "what the killed ones had in hand is not kept from others any more, and replayed", func() bool {
-		r := call(t, append(replay, "--json")...)
-		var report dlq.Report
+		r := call(t, append(command, "--json")...)
+		var report replay.Report
 		if err := json.Unmarshal([]byte(r.out), &report); err != nil || r.code != cli.OK && r.code != cli.Partial {
 			t.Fatalf("code %d, %v\n%s%s", r.code, err, r.out, r.err)
 		}

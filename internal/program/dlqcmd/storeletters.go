@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
+	"github.com/caisson-go/caisson/dlq/replay"
 )
 
 // storeLetters are dead letters in a store.
@@ -74,16 +76,16 @@ func (s storeLetters) purge(ctx context.Context, f dlq.Filter, until time.Time, 
 		return result, err
 	}
 	result.Purged, err = s.store.Purge(ctx, before(f, until))
-	return result, record.end(ctx, dlq.AuditCounts{Done: result.Purged}, err)
+	return result, record.end(ctx, audit.Counts{Done: result.Purged}, err)
 }
 
-func (s storeLetters) replay(ctx context.Context, plan dlq.ReplayConfig) (replayResult, error) {
+func (s storeLetters) replay(ctx context.Context, plan replay.Config) (replayResult, error) {
 	plan.ID, plan.Store, plan.Broker = newID("replay"), s.store, s.Broker
 	if plan.Canary.Size > 0 {
-		plan.Canary.Outcomes = dlq.StoreOutcomes{Claims: s.Claims, Letters: s.store}
+		plan.Canary.Outcomes = replay.StoreOutcomes{Claims: s.Claims, Letters: s.store}
 	}
 	if plan.DryRun {
-		r, err := dlq.NewReplay(plan)
+		r, err := replay.New(plan)
 		if err != nil {
 			return replayResult{}, err
 		}
@@ -99,23 +101,23 @@ func (s storeLetters) replay(ctx context.Context, plan dlq.ReplayConfig) (replay
 		return replayResult{}, err
 	}
 	progress := plan.Progress
-	plan.Progress = func(r dlq.Report) {
+	plan.Progress = func(r replay.Report) {
 		record.alive(ctx, countsOf(r))
 		if progress != nil {
 			progress(r)
 		}
 	}
-	r, err := dlq.NewReplay(plan)
+	r, err := replay.New(plan)
 	if err != nil {
-		return replayResult{}, record.end(ctx, dlq.AuditCounts{}, err)
+		return replayResult{}, record.end(ctx, audit.Counts{}, err)
 	}
 	report, err := r.Run(ctx)
 	return replayResult{Report: report}, record.end(ctx, countsOf(report), err)
 }
 
 // countsOf returns what the audit log keeps of a replay: what was left out counts as refused.
-func countsOf(r dlq.Report) dlq.AuditCounts {
-	return dlq.AuditCounts{Done: r.Replayed, Failed: r.Failed, Refused: r.Refused + r.Completed}
+func countsOf(r replay.Report) audit.Counts {
+	return audit.Counts{Done: r.Replayed, Failed: r.Failed, Refused: r.Refused + r.Completed}
 }
 
 // eachEntry visits matching entries, without their messages, at most limit of them (0 for all), and returns the next page's cursor.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/cli"
 )
 
 // targetsText returns "3 jobs to queues mail (2), hooks (1), for destinations shop (3)" for a dry run.
-func targetsText(r dlq.Report) string {
+func targetsText(r replay.Report) string {
 	text := fmt.Sprintf("%d jobs", r.Replayed)
 	if len(r.Queues) > 0 {
 		text += " to queues " + counted(r.Queues)
@@ -23,7 +23,7 @@ func targetsText(r dlq.Report) string {
 }
 
 // leftOut says what a dry run found that would not simply be replayed.
-func leftOut(r dlq.Report, plan dlq.ReplayConfig) (notes []string) {
+func leftOut(r replay.Report, plan replay.Config) (notes []string) {
 	if r.Held > 0 {
 		notes = append(notes, fmt.Sprintf("%d held until breakers close, for %s", r.Held, counted(r.HeldFor)))
 	}

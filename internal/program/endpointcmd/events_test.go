@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
@@ -134,7 +135,7 @@ func TestShowEventStates(t *testing.T) {
 		if err := errors.Join(claim.Err, s.Claims.Complete(ctx, []idempotency.Completion{{Held: held}})[0]); err != nil {
 			t.Fatal(err)
 		}
-		replay, err := dlq.NewReplay(dlq.ReplayConfig{ID: "r", Store: s.Letters, Broker: s.Broker, Filter: dlq.Filter{Destination: "replayed"}})
+		replay, err := replay.New(replay.Config{ID: "r", Store: s.Letters, Broker: s.Broker, Filter: dlq.Filter{Destination: "replayed"}})
 		if err != nil {
 			t.Fatal(err)
 		}

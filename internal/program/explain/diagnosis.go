@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/backends"
@@ -41,7 +42,7 @@ type diagnosis struct {
 	claimsNow time.Time
 	letters   []dlq.Entry
 	held      []dlq.HeldDepth
-	audits    map[string]dlq.Audit // of those who replayed or purged letters, by id
+	audits    map[string]audit.Record // of those who replayed or purged letters, by id
 	// hasLetters says that dead letters live in a store.
 	hasLetters  bool
 	hasStatuses bool
@@ -187,19 +188,19 @@ func (d *diagnosis) findLetters(ctx context.Context, store dlq.Store, job string
 
 // findAudit looks for who replayed or purged an entry.
 func (d *diagnosis) findAudit(ctx context.Context, store dlq.Store, id string) error {
-	log, ok := store.(dlq.AuditLog)
+	log, ok := store.(audit.Log)
 	if !ok || id == "" {
 		return nil
 	}
 	a, err := log.Audit(ctx, id)
 	switch {
-	case errors.Is(err, dlq.ErrNoAudit):
+	case errors.Is(err, audit.ErrNotFound):
 		return nil // done by a program without a record, or longer ago than records are kept
 	case err != nil:
 		return fmt.Errorf("look into the audit log: %w", err)
 	}
 	if d.audits == nil {
-		d.audits = map[string]dlq.Audit{}
+		d.audits = map[string]audit.Record{}
 	}
 	d.audits[id] = a
 	return nil

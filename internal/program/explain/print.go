@@ -67,16 +67,16 @@ type messageView struct {
 }
 
 type letterView struct {
-	ID         string        `json:"id"`
-	Run        int           `json:"run"`
-	State      dlq.State     `json:"state"`
-	Cause      dlq.Cause     `json:"cause"`
-	Error      string        `json:"error"`
-	Attempts   int           `json:"attempts"`
-	Failed     []dlq.Attempt `json:"failed,omitempty"`
-	StoredAt   time.Time     `json:"stored_at"`
-	ChangedAt  time.Time     `json:"changed_at"`
-	EnqueuedAt time.Time     `json:"enqueued_at,omitzero"`
+	ID         string              `json:"id"`
+	Run        int                 `json:"run"`
+	State      dlq.State           `json:"state"`
+	Cause      dlq.Cause           `json:"cause"`
+	Error      string              `json:"error"`
+	Attempts   int                 `json:"attempts"`
+	Failed     []dlq.FailedAttempt `json:"failed,omitempty"`
+	StoredAt   time.Time           `json:"stored_at"`
+	ChangedAt  time.Time           `json:"changed_at"`
+	EnqueuedAt time.Time           `json:"enqueued_at,omitzero"`
 	// Replay is the operation that published it again.
 	Replay *replayView `json:"replay,omitempty"`
 }

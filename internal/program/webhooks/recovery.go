@@ -1,7 +1,7 @@
 package webhooks
 
 import (
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
@@ -16,7 +16,7 @@ func (s *Settings) Recovery(open *backends.Set, client *worker.Client, actor str
 	c := journal.RecoveryConfig{Store: open.Journal, Client: client, Ordering: ordering, Actor: actor}
 	if open.Letters != nil {
 		c.DeadLetters, c.Broker = open.Letters, open.Broker
-		c.Audit, _ = open.Letters.(dlq.AuditLog)
+		c.Audit, _ = open.Letters.(audit.Log)
 	}
 	if open.Claims != nil {
 		c.Claims = open.Claims

@@ -19,7 +19,9 @@ const (
 	Policies Floor = iota
 	// Engines is what stores share: the one owner of a SQLite file; pools, tables and generations in PostgreSQL.
 	Engines
-	// Drivers and stores below their port, dead letters, and what workers tell each other.
+	// Letters is the port of dead letters, the audit log, and the replay that works on both.
+	Letters
+	// Drivers and stores below their port, and what workers tell each other.
 	Drivers
 	// Flow is the worker.
 	Flow
@@ -53,9 +55,10 @@ const (
 // row of their own.
 var places = map[string]Floor{
 	"queue": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
-	"schedule/...": Policies, "pools/...": Policies,
+	"schedule/...": Policies, "pools/...": Policies, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
 	"internal/storage/...": Engines, "migrations": Engines,
-	"queue/...": Drivers, "idempotency/...": Drivers, "dlq": Drivers, "dlq/...": Drivers, "internal/fleet": Drivers, "internal/fleet/...": Drivers,
+	"dlq": Letters, "dlq/audit": Letters, "dlq/replay": Letters,
+	"queue/...": Drivers, "idempotency/...": Drivers, "dlq/...": Drivers, "internal/fleet": Drivers, "internal/fleet/...": Drivers,
 	"worker": Flow, "worker/...": Flow,
 	"webhook":     Webhooks,
 	"webhook/...": Registry, "webhook/api": API,
@@ -124,7 +127,7 @@ func refuse(pkg string, floor Floor, imp string) string {
 		return "only tests may import test support"
 	case support(own) && support(pkg) && pkg != "worker/jobtest":
 		return ""
-	case pkg == "worker" && target == Drivers && own != "dlq":
+	case pkg == "worker" && target == Drivers:
 		return "worker knows no driver and no store, only their ports"
 	case strings.HasPrefix(pkg, own+"/") || strings.HasPrefix(own, pkg+"/internal/"):
 		return "" // its parent, or its own internal part

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -58,7 +59,7 @@ func (f *faulty) Publish(ctx context.Context, name string, pubs []queue.Publicat
 func testTargetMissing(e *env) {
 	entries := e.some(e.h.Jobs)
 	e.put(entries...)
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{Queue: "not-there-" + e.queue, BatchSize: 10})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{Queue: "not-there-" + e.queue, ChunkSize: 10})
 	if !errors.Is(err, queue.ErrQueueNotFound) || report.Replayed != 0 || report.Failed != len(entries) {
 		e.Errorf("report %+v, %v", report, err)
 	}
@@ -77,12 +78,12 @@ func testThrottled(e *env) {
 		}
 		return nil
 	}}})
-	report, err := e.replay(e.Context(), throttled, dlq.ReplayConfig{BatchSize: 20})
+	report, err := e.replay(e.Context(), throttled, replay.Config{ChunkSize: 20})
 	failed := len(entries) / 7
 	if !errors.Is(err, queue.ErrUnavailable) || report.Failed != failed || report.Replayed != len(entries)-failed {
 		e.Errorf("report %+v, %v", report, err)
 	}
-	if report, err = e.replay(e.Context(), e.letters, dlq.ReplayConfig{}); err != nil || report.Replayed != failed {
+	if report, err = e.replay(e.Context(), e.letters, replay.Config{}); err != nil || report.Replayed != failed {
 		e.Errorf("second report %+v, %v", report, err)
 	}
 	e.wantRuns(e.queue, next(entries)...)
@@ -94,14 +95,14 @@ func testInterrupted(e *env) {
 	e.put(entries...)
 	ctx, cancel := context.WithCancel(e.Context())
 	defer cancel()
-	report, err := e.replay(ctx, e.letters, dlq.ReplayConfig{BatchSize: 10, Progress: func(dlq.Report) { cancel() }})
+	report, err := e.replay(ctx, e.letters, replay.Config{ChunkSize: 10, Progress: func(replay.Report) { cancel() }})
 	if !errors.Is(err, context.Canceled) || report.Replayed != 10 || !report.Incomplete {
 		e.Errorf("report %+v, %v", report, err)
 	}
 	if left := e.sample(e.all()); len(left) != len(entries)-10 {
 		e.Errorf("%d left, want %d", len(left), len(entries)-10)
 	}
-	if report, err = e.replay(e.Context(), e.letters, dlq.ReplayConfig{}); err != nil || report.Replayed != len(entries)-10 {
+	if report, err = e.replay(e.Context(), e.letters, replay.Config{}); err != nil || report.Replayed != len(entries)-10 {
 		e.Errorf("second report %+v, %v", report, err)
 	}
 	e.wantRuns(e.queue, next(entries)...)
@@ -148,7 +149,7 @@ func testPacked(e *env) {
 	if diff := cmp.Diff(entry.Message, got.Message); diff != "" || got.Error != entry.Error || len(got.Attempts) != 2 {
 		e.Errorf("entry %+v; message (-want +got):\n%s", got, diff)
 	}
-	if _, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{}); err != nil {
+	if _, err := e.replay(e.Context(), e.letters, replay.Config{}); err != nil {
 		e.Fatal(err)
 	}
 	replayed := e.received(e.queue)
@@ -172,7 +173,7 @@ func testDown(e *env) {
 		e.Errorf("put answers %v, want both kinds of unavailable", errs[0])
 	}
 	e.put(e.some(4)...)
-	report, err := e.replay(e.Context(), down, dlq.ReplayConfig{})
+	report, err := e.replay(e.Context(), down, replay.Config{})
 	if !errors.Is(err, queue.ErrUnavailable) || report.Replayed != 0 {
 		e.Errorf("report %+v, %v", report, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -116,7 +117,7 @@ func (e *env) letter(job string, change func(*queue.Envelope, *dlq.Entry)) dlq.E
 	entry := dlq.Entry{
 		State: dlq.StateDead, Queue: e.queue, Destination: "smtp", Cause: dlq.CauseExhausted, Error: "status 500 after 12 ms: früh",
 		AttemptCount: 2, FirstFailedAt: at.Add(time.Minute), LastFailedAt: at.Add(2 * time.Minute),
-		Attempts: []dlq.Attempt{
+		Attempts: []dlq.FailedAttempt{
 			{Number: 1, Started: at, Ended: at.Add(time.Minute), Error: "status 502"},
 			{Number: 2, Started: at.Add(time.Minute), Ended: at.Add(2 * time.Minute), Error: "status 500"},
 		},
@@ -179,15 +180,15 @@ func (e *env) publish(name string, messages ...queue.Message) {
 // sample returns all dead letters that match, by id.
 func (e *env) sample(f dlq.Filter) map[string]dlq.Entry {
 	e.Helper()
-	s, err := e.letters.Sample(e.Context(), f, 10_000)
+	s, scanned, err := e.letters.Sample(e.Context(), f, 10_000)
 	if err != nil {
 		e.Fatal(err)
 	}
-	if !s.Complete {
-		e.Errorf("sample of %d is not complete", s.Looked)
+	if scanned.Incomplete {
+		e.Errorf("sample of %d is not complete", scanned.Looked)
 	}
 	byID := map[string]dlq.Entry{}
-	for _, entry := range s.Entries {
+	for _, entry := range s {
 		byID[entry.ID] = entry
 	}
 	return byID
@@ -206,12 +207,19 @@ func (e *env) one() dlq.Entry {
 	panic("unreachable")
 }
 
+// replayed is what a replay reports.
+type replayed struct {
+	replay.Report
+	brokerdlq.ScanReport
+}
+
 // replay replays what cfg selects of this test's queue.
-func (e *env) replay(ctx context.Context, letters *brokerdlq.Queues, cfg dlq.ReplayConfig) (brokerdlq.ReplayReport, error) {
+func (e *env) replay(ctx context.Context, letters *brokerdlq.Queues, cfg replay.Config) (r replayed, err error) {
 	if cfg.Filter.Queue == "" {
 		cfg.Filter.Queue = e.queue
 	}
-	return letters.Replay(ctx, cfg)
+	r.Report, r.ScanReport, err = letters.Replay(ctx, cfg)
+	return r, err
 }
 
 // received takes all messages out of a queue.

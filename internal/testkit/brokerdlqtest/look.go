@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -32,11 +33,11 @@ func testLook(e *env) {
 	if diff := cmp.Diff(first, e.sample(e.all())); diff != "" || len(first) != 7 {
 		e.Errorf("%d entries; looking changed them (-first +second):\n%s", len(first), diff)
 	}
-	s, err := e.letters.Sample(e.Context(), e.all(), 2)
-	if err != nil || len(s.Entries) != 2 || s.Complete {
-		e.Errorf("sample of 2: %d entries, complete %v, %v", len(s.Entries), s.Complete, err)
+	s, scanned, err := e.letters.Sample(e.Context(), e.all(), 2)
+	if err != nil || len(s) != 2 || !scanned.Incomplete {
+		e.Errorf("sample of 2: %d entries, complete %v, %v", len(s), !scanned.Incomplete, err)
 	}
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{DryRun: true, Filter: dlq.Filter{Kind: "sms.send"}})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{DryRun: true, Filter: dlq.Filter{Kind: "sms.send"}})
 	if err != nil || report.Matched != 3 || report.Replayed != 3 || report.PassedOver != 4 || report.Incomplete {
 		e.Errorf("dry run: %+v, %v", report, err)
 	}
@@ -113,7 +114,7 @@ func testBrokerMoved(e *env) {
 		e.Errorf("found %d: %v", len(found), bodies)
 	}
 
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{})
 	if err != nil || report.Replayed != 2 || report.Refused != 1 || len(report.Problems) != 1 ||
 		!strings.Contains(report.Problems[0].Error, "envelope cannot be read") {
 		e.Fatalf("report %+v, %v", report, err)
@@ -145,11 +146,11 @@ func testOtherVersion(e *env) {
 func testLookBound(e *env) {
 	e.put(e.some(12)...)
 	letters := e.open(brokerdlq.Config{MaxKept: 5})
-	s, err := letters.Sample(e.Context(), e.all(), 100)
-	if err != nil || len(s.Entries) != 5 || s.Complete {
-		e.Errorf("%d entries, complete %v, %v; want 5 of 12", len(s.Entries), s.Complete, err)
+	s, scanned, err := letters.Sample(e.Context(), e.all(), 100)
+	if err != nil || len(s) != 5 || !scanned.Incomplete {
+		e.Errorf("%d entries, complete %v, %v; want 5 of 12", len(s), !scanned.Incomplete, err)
 	}
-	report, err := e.replay(e.Context(), letters, dlq.ReplayConfig{DryRun: true})
+	report, err := e.replay(e.Context(), letters, replay.Config{DryRun: true})
 	if err != nil || report.Replayed != 5 || !report.Incomplete {
 		e.Errorf("dry run %+v, %v", report, err)
 	}
@@ -159,8 +160,8 @@ func testLookBound(e *env) {
 }
 
 func testLookNowhere(e *env) {
-	s, err := e.letters.Sample(e.Context(), dlq.Filter{Queue: "not-there-" + e.queue}, 10)
-	if err != nil || len(s.Entries) != 0 || !s.Complete {
+	s, scanned, err := e.letters.Sample(e.Context(), dlq.Filter{Queue: "not-there-" + e.queue}, 10)
+	if err != nil || len(s) != 0 || scanned.Incomplete {
 		e.Errorf("sample %+v, %v", s, err)
 	}
 }
@@ -198,8 +199,8 @@ func testLookSlow(e *env) {
 	if e.broker.Capabilities(queue.DLQ(e.queue)).Depth&queue.DepthFieldReady == 0 {
 		want = 0 // nobody can tell
 	}
-	s, err := letters.Sample(e.Context(), e.all(), 10)
-	if err != nil || len(s.Entries) != want || !s.Complete {
-		e.Errorf("%d entries, complete %v, %v: want all %d", len(s.Entries), s.Complete, err, want)
+	s, scanned, err := letters.Sample(e.Context(), e.all(), 10)
+	if err != nil || len(s) != want || scanned.Incomplete {
+		e.Errorf("%d entries, complete %v, %v: want all %d", len(s), !scanned.Incomplete, err, want)
 	}
 }

@@ -134,26 +134,26 @@ func testImportClosed(e *env) {
 func testPurge(e *env) {
 	entries := e.some(10)
 	e.put(entries...)
-	report, err := e.letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "sms.send"})
-	if err != nil || report.Purged != 4 || report.PassedOver != 6 {
-		e.Errorf("report %+v, %v", report, err)
+	purged, scanned, err := e.letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "sms.send"})
+	if err != nil || purged != 4 || scanned.PassedOver != 6 {
+		e.Errorf("purged %d, %+v, %v", purged, scanned, err)
 	}
 	for id, entry := range e.sample(e.all()) {
 		if entry.Kind == "sms.send" {
 			e.Errorf("%s is still there", id)
 		}
 	}
-	if report, err = e.letters.Purge(e.Context(), e.all()); err != nil || report.Purged != 6 {
-		e.Errorf("report %+v, %v", report, err)
+	if purged, scanned, err = e.letters.Purge(e.Context(), e.all()); err != nil || purged != 6 {
+		e.Errorf("purged %d, %+v, %v", purged, scanned, err)
 	}
 }
 
 func testPurgeBound(e *env) {
 	e.put(e.some(20)...)
 	letters := e.open(brokerdlq.Config{MaxKept: 5})
-	report, err := letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "none"})
-	if !errors.Is(err, brokerdlq.ErrTooMany) || report.Purged != 0 || !report.Incomplete {
-		e.Errorf("report %+v, %v", report, err)
+	purged, scanned, err := letters.Purge(e.Context(), dlq.Filter{Queue: e.queue, Kind: "none"})
+	if !errors.Is(err, brokerdlq.ErrTooMany) || purged != 0 || !scanned.Incomplete {
+		e.Errorf("purged %d, %+v, %v", purged, scanned, err)
 	}
 	if left := e.sample(e.all()); len(left) != 20 {
 		e.Errorf("%d left, want 20", len(left))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -53,7 +54,7 @@ func testLongError(e *env) {
 			entry.Error = text
 			entry.Attempts = nil
 			for i := range 500 {
-				entry.Attempts = append(entry.Attempts, dlq.Attempt{Number: i + 1, Started: time.Now(), Ended: time.Now(), Error: text})
+				entry.Attempts = append(entry.Attempts, dlq.FailedAttempt{Number: i + 1, Started: time.Now(), Ended: time.Now(), Error: text})
 			}
 		})
 		e.put(entry)
@@ -79,7 +80,7 @@ func testTenHeaders(e *env) {
 	if diff := cmp.Diff(m, got.Message); diff != "" || got.Kind != "legacy" || got.Cause != dlq.CauseRejected || got.Job != e.queue+":1" {
 		e.Errorf("entry %+v; message (-want +got):\n%s", got, diff)
 	}
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{})
 	if err != nil || report.Replayed != 1 {
 		e.Fatalf("report %+v, %v", report, err)
 	}
@@ -102,11 +103,11 @@ func testNearLimit(e *env) {
 		})
 		e.shrink(&entry.Message, room)
 		e.put(entry)
-		sample, err := patient.Sample(e.Context(), dlq.Filter{Queue: e.queue, IDs: []string{entry.Job + ".0"}}, 1)
-		if err != nil || len(sample.Entries) != 1 {
-			e.Fatalf("%d bytes below the limit: %d entries, %v", room, len(sample.Entries), err)
+		sample, _, err := patient.Sample(e.Context(), dlq.Filter{Queue: e.queue, IDs: []string{entry.Job + ".0"}}, 1)
+		if err != nil || len(sample) != 1 {
+			e.Fatalf("%d bytes below the limit: %d entries, %v", room, len(sample), err)
 		}
-		got := sample.Entries[0]
+		got := sample[0]
 		if len(got.Message.Body) != len(entry.Message.Body) || !cmp.Equal(entry.Message.Headers, got.Message.Headers) {
 			e.Errorf("%d bytes below the limit: the message changed", room)
 		}

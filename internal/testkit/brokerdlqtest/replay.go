@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
+	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -30,7 +31,7 @@ func replayTests() []testCase {
 func testNextRun(e *env) {
 	entry := e.letter("again", nil)
 	e.put(entry)
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{})
 	if err != nil || report.Matched != 1 || report.Replayed != 1 || report.Left != 0 || report.Incomplete {
 		e.Fatalf("report %+v, %v", report, err)
 	}
@@ -53,7 +54,7 @@ func testNextRun(e *env) {
 	if len(got[0].Headers) != 2 || got[0].Headers["reply-to"] != "somewhere" {
 		e.Errorf("headers %v, want the envelope and reply-to", got[0].Headers)
 	}
-	report, err = e.replay(e.Context(), e.letters, dlq.ReplayConfig{})
+	report, err = e.replay(e.Context(), e.letters, replay.Config{})
 	if err != nil || report.Matched != 0 || len(e.received(e.queue)) != 0 {
 		e.Errorf("a second replay added something: %+v, %v", report, err)
 	}
@@ -64,7 +65,7 @@ func testNextRun(e *env) {
 	if again := e.one(); again.ID != "again.1" || again.Error != entry.Error || again.Cause != entry.Cause || again.Replays != 1 {
 		e.Errorf("second death: %+v", again)
 	}
-	if _, err = e.replay(e.Context(), e.letters, dlq.ReplayConfig{}); err != nil {
+	if _, err = e.replay(e.Context(), e.letters, replay.Config{}); err != nil {
 		e.Fatal(err)
 	}
 	e.wantRuns(e.queue, "again.2")
@@ -95,7 +96,7 @@ func testOwnQueue(e *env) {
 	f := dlq.Filter{IDs: []string{"job-0.0", "job-1.0", "job-2.0", "job-3.0", "job-4.0", "job-5.0"}}
 	for _, name := range []string{e.queue, other} {
 		f.Queue = name
-		if report, err := letters.Replay(e.Context(), dlq.ReplayConfig{Filter: f}); err != nil || report.Replayed != 3 {
+		if report, _, err := letters.Replay(e.Context(), replay.Config{Filter: f}); err != nil || report.Replayed != 3 {
 			e.Fatalf("report %+v, %v", report, err)
 		}
 	}
@@ -109,7 +110,7 @@ func testOwnQueue(e *env) {
 	e.put(shared)
 	e.moved(e.received(queue.DLQ(other))...)
 	letters = e.open(brokerdlq.Config{Broker: alone{e.broker}, Queues: []string{e.queue}})
-	if report, err := letters.Replay(e.Context(), dlq.ReplayConfig{}); err != nil || report.Replayed != 1 {
+	if report, _, err := letters.Replay(e.Context(), replay.Config{}); err != nil || report.Replayed != 1 {
 		e.Errorf("report %+v, %v", report, err)
 	}
 	e.wantRuns(e.queue)
@@ -120,7 +121,7 @@ func testOnlyMatching(e *env) {
 	entries := e.some(e.h.Jobs)
 	e.put(entries...)
 	sms := ofKind(entries, "sms.send")
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{Filter: dlq.Filter{Kind: "sms.send"}, BatchSize: 7})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{Filter: dlq.Filter{Kind: "sms.send"}, ChunkSize: 7})
 	if err != nil || report.Matched != len(sms) || report.Replayed != len(sms) || report.PassedOver != len(entries)-len(sms) {
 		e.Errorf("report %+v, %v", report, err)
 	}
@@ -136,7 +137,7 @@ func testCopies(e *env) {
 	other := e.letter("twice", func(_ *queue.Envelope, entry *dlq.Entry) { entry.Message.Body = []byte("another payload") })
 	e.put(entry, entry, other)
 	e.put(entry)
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{Filter: dlq.Filter{IDs: []string{"twice.0"}}})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{Filter: dlq.Filter{IDs: []string{"twice.0"}}})
 	if err != nil || report.Replayed != 2 {
 		e.Errorf("report %+v, %v", report, err)
 	}
@@ -158,7 +159,7 @@ func testDiesAgain(e *env) {
 	e.put(entries...)
 	behind := e.open(brokerdlq.Config{Now: func() time.Time { return time.Now().Add(-time.Hour) }}) // of a worker whose clock is late
 	died := 0
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{BatchSize: 2, Progress: func(dlq.Report) {
+	report, err := e.replay(e.Context(), e.letters, replay.Config{ChunkSize: 2, Progress: func(replay.Report) {
 		for _, m := range e.received(e.queue) {
 			env, err := m.Envelope()
 			if err != nil {
@@ -190,14 +191,14 @@ func testDiesAgain(e *env) {
 func testRefusedStay(e *env) {
 	late := e.letter("late", func(env *queue.Envelope, _ *dlq.Entry) { env.Deadline = time.Now().Add(-time.Minute) })
 	e.put(late, e.letter("good", nil))
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{})
 	if err != nil || report.Replayed != 1 || report.Refused != 1 || report.Left != 0 || !strings.Contains(report.Problems[0].Error, "deadline passed") {
 		e.Errorf("report %+v, %v", report, err)
 	}
 	if got := e.one(); got.ID != "late.0" {
 		e.Errorf("left %s", got.ID)
 	}
-	report, err = e.replay(e.Context(), e.letters, dlq.ReplayConfig{DropDeadline: true})
+	report, err = e.replay(e.Context(), e.letters, replay.Config{DropDeadline: true})
 	if err != nil || report.Replayed != 1 {
 		e.Errorf("without its deadline: %+v, %v", report, err)
 	}
@@ -208,7 +209,7 @@ func testReplayBound(e *env) {
 	entries := e.some(30)
 	e.put(entries...)
 	letters := e.open(brokerdlq.Config{MaxKept: 8})
-	report, err := e.replay(e.Context(), letters, dlq.ReplayConfig{Filter: dlq.Filter{Kind: "sms.send"}})
+	report, err := e.replay(e.Context(), letters, replay.Config{Filter: dlq.Filter{Kind: "sms.send"}})
 	if !errors.Is(err, brokerdlq.ErrTooMany) || !strings.Contains(err.Error(), "import") || !report.Incomplete {
 		e.Errorf("report %+v, %v", report, err)
 	}
@@ -223,7 +224,7 @@ func testReplayBound(e *env) {
 func testRate(e *env) {
 	e.put(e.some(5)...)
 	start := time.Now()
-	report, err := e.replay(e.Context(), e.letters, dlq.ReplayConfig{Rate: 10})
+	report, err := e.replay(e.Context(), e.letters, replay.Config{Rate: 10})
 	if err != nil || report.Replayed != 5 {
 		e.Errorf("report %+v, %v", report, err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 )
 
 // DrawJSON draws a document in which [DrawJSONMatch] finds something now and then: small, with keys that come twice, escapes, equal numbers
@@ -34,10 +34,10 @@ func DrawJSON(t *rapid.T, depth int) string {
 }
 
 // DrawJSONMatch draws a question about a document of [DrawJSON].
-func DrawJSONMatch(t *rapid.T) dlq.JSONMatch {
-	return dlq.JSONMatch{
-		Path: rapid.SliceOfN(rapid.SampledFrom([]dlq.JSONStep{
-			{Key: "a"}, {Key: "b"}, {Key: ""}, {Key: "0"}, {Key: "\ufffd"}, {Kind: dlq.JSONStepAny}, {Kind: dlq.JSONStepIndex}, {Kind: dlq.JSONStepIndex, Index: 1},
+func DrawJSONMatch(t *rapid.T) jsonmatch.Match {
+	return jsonmatch.Match{
+		Path: rapid.SliceOfN(rapid.SampledFrom([]jsonmatch.Step{
+			{Key: "a"}, {Key: "b"}, {Key: ""}, {Key: "0"}, {Key: "\ufffd"}, {Kind: jsonmatch.StepAny}, {Kind: jsonmatch.StepIndex}, {Kind: jsonmatch.StepIndex, Index: 1},
 		}), 0, 3).Draw(t, "path"),
 		Value: rapid.SampledFrom([]string{"", "1", "1.0", "-0", "true", "null", `"a"`, `"1"`, `"é"`, "\"\ufffd\"", `"\u0000"`, "1e300000"}).Draw(t, "value"),
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/jsonmatch"
 )
 
 // AwkwardBodies are payloads about whose JSON engines disagree.
@@ -56,18 +57,18 @@ func testJSONFilter(e *env) {
 		}
 	}
 	for _, text := range jsonMatches() {
-		m, err := dlq.ParseJSONMatch(text)
+		m, err := jsonmatch.Parse(text)
 		if err != nil {
 			e.Fatal(err)
 		}
 		e.wantJSON(text, entries, m)
 	}
-	two := []dlq.JSONMatch{{Path: []dlq.JSONStep{{Key: "a"}}, Value: "7"}, {Path: []dlq.JSONStep{{Key: "items"}, {Kind: dlq.JSONStepAny}, {Key: "sku"}}}}
+	two := []jsonmatch.Match{{Path: []jsonmatch.Step{{Key: "a"}}, Value: "7"}, {Path: []jsonmatch.Step{{Key: "items"}, {Kind: jsonmatch.StepAny}, {Key: "sku"}}}}
 	e.wantJSON("two", entries, two...)
 }
 
-// wantJSON compares the store's answer with the reference, [dlq.MatchJSON].
-func (e *env) wantJSON(what string, entries []dlq.Entry, ms ...dlq.JSONMatch) {
+// wantJSON compares the store's answer with the reference, [jsonmatch.All].
+func (e *env) wantJSON(what string, entries []dlq.Entry, ms ...jsonmatch.Match) {
 	e.Helper()
 	f := dlq.Filter{Queue: e.queue, JSON: ms}
 	got := map[string]bool{}
@@ -76,7 +77,7 @@ func (e *env) wantJSON(what string, entries []dlq.Entry, ms ...dlq.JSONMatch) {
 	}
 	n := 0
 	for _, entry := range entries {
-		want := dlq.MatchJSON(entry.Message.Body, ms)
+		want := jsonmatch.All(entry.Message.Body, ms)
 		if want {
 			n++
 		}
@@ -101,7 +102,7 @@ func testJSONOperations(e *env) {
 	}
 	stored := e.put(entries...)
 	odd := e.all()
-	odd.JSON = []dlq.JSONMatch{{Path: []dlq.JSONStep{{Key: "order"}, {Key: "odd"}}, Value: "true"}}
+	odd.JSON = []jsonmatch.Match{{Path: []jsonmatch.Step{{Key: "order"}, {Key: "odd"}}, Value: "true"}}
 	groups, err := e.store.Groups(e.Context(), odd)
 	if err != nil || len(groups) != 1 || groups[0].Count != 4 {
 		e.Errorf("groups: %+v, %v, want one of 4", groups, err)
@@ -117,7 +118,7 @@ func testJSONOperations(e *env) {
 		e.Errorf("%d entries match, want 3: a purged payload is gone", n)
 	}
 	bad := e.all()
-	bad.JSON = []dlq.JSONMatch{{Value: "{}"}}
+	bad.JSON = []jsonmatch.Match{{Value: "{}"}}
 	if _, err := e.store.Count(e.Context(), bad); err == nil {
 		e.Error("a value that is no scalar is taken")
 	}

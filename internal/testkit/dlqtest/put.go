@@ -36,7 +36,7 @@ func testRoundTrip(e *env) {
 	want := dlq.Entry{
 		Job: e.name("job"), Run: 2, State: dlq.StateDead, Queue: e.queue, Kind: "email.send", Key: "order \x00 7", Destination: "mail", Group: "order 7",
 		Cause: dlq.CauseTimeout, Error: "no answer from 10.0.0.1 within 30s", AttemptCount: 5,
-		Attempts: []dlq.Attempt{
+		Attempts: []dlq.FailedAttempt{
 			{Number: 4, Started: at, Ended: at.Add(time.Second), Error: "früh"},
 			{Number: 5, Started: at.Add(time.Minute), Ended: at.Add(2 * time.Minute), Error: "late"},
 		},
@@ -191,7 +191,7 @@ func testRunsApart(e *env) {
 func testLongError(e *env) {
 	entry := e.entry()
 	entry.Error = strings.Repeat("ä€𝄞", 34_000)
-	entry.Attempts = []dlq.Attempt{{Number: 1, Error: entry.Error}, {Number: 2, Error: "\xff\x00 not text"}}
+	entry.Attempts = []dlq.FailedAttempt{{Number: 1, Error: entry.Error}, {Number: 2, Error: "\xff\x00 not text"}}
 	got := e.get(e.put(entry)[0])
 	if n := len(got.Error); n > dlq.MaxError || n < dlq.MaxError-utf8.UTFMax || !utf8.ValidString(got.Error) {
 		e.Errorf("error of %d bytes kept as %d, valid %v", len(entry.Error), n, utf8.ValidString(got.Error))

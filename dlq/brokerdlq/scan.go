@@ -1,0 +1,332 @@
+package brokerdlq
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/queue"
+)
+
+// status is what a scan has decided about a letter.
+type status uint8
+
+const (
+	fresh  status = iota // matches, and was not handed to anybody yet
+	handed               // reserved by the scan
+	kept                 // stays dead; leased until the end of the scan
+	gone                 // confirmed elsewhere, or given up
+)
+
+// letter is a dead letter, with all copies of it that the scan has met.
+type letter struct {
+	dlq.Entry
+	status status
+	// matches says that the scan is after it.
+	matches bool
+	// mirror says that it is the copy of an entry in a store.
+	mirror bool
+	leases []*queue.Lease // unsettled copies
+}
+
+// scan receives from the dead-letter queues of some queues, one after the other. It has one user, and a goroutine that extends the leases
+// in hand.
+type scan struct {
+	cfg   Config
+	queue []string // still to go through
+	sub   queue.Subscription
+	// delivered says that the queue has handed out something; asked counts how often it has not although it counts messages.
+	delivered bool
+	asked     int
+	// failingSince is when receives began to fail; zero if they do not.
+	failingSince time.Time
+	// end is when the scan began: newer messages are left. Zero leaves none.
+	end time.Time
+
+	letters map[string]*letter // by name
+	order   []*letter          // those that match, as they came
+	byID    map[string]*letter
+	// runs holds the runs that this scan has published, by job: one that died again meanwhile is left.
+	runs map[string]int
+
+	looked, matched, passed, copies, later int
+
+	mu         sync.Mutex // guards inHand and changes of sub
+	inHand     leases
+	stop       context.CancelFunc
+	heartbeats sync.WaitGroup
+}
+
+// slots is how many messages one subscription holds. When all are kept, the next subscription follows: a broker that prefetches must not send
+// everything that a scan may keep at once.
+const slots = 256
+
+// scan begins a scan. It must be closed.
+func (q *Queues) scan(ctx context.Context, f dlq.Filter) (*scan, error) {
+	names, err := q.sources(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	s := &scan{
+		cfg: q.cfg, queue: names, end: q.cfg.Now(), letters: map[string]*letter{}, byID: map[string]*letter{}, runs: map[string]int{},
+		inHand: leases{leases: map[*queue.Lease]queue.Subscription{}},
+	}
+	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.heartbeats.Go(func() { s.heartbeat(ctx) })
+	return s, nil
+}
+
+// fill receives until limit letters that match f are fresh, or there are no more for now. With none at all the scan has come to its end.
+// It returns [ErrTooMany] when so many are kept that there is no room for one that matches.
+func (s *scan) fill(ctx context.Context, f dlq.Filter, limit int) error {
+	for len(s.order) < limit && len(s.queue) > 0 {
+		n, bytes := s.held()
+		if n >= s.cfg.MaxKept || bytes >= s.cfg.MaxKeptBytes {
+			if len(s.order) > 0 {
+				return nil
+			}
+			return fmt.Errorf("%w: %d messages of %d bytes do not match or could not be published: choose a filter that matches more, or move all of "+
+				"them to a store that can search (dlq-replay import)", ErrTooMany, n, bytes)
+		}
+		leases, err := s.receive(ctx, min(limit-len(s.order), s.cfg.MaxKept-n))
+		if err != nil {
+			return err
+		}
+		if len(leases) == 0 && len(s.order) > 0 {
+			return nil // more may come when these are settled: on a FIFO queue the rest of their groups waits for that
+		}
+		for _, l := range leases {
+			if err := s.classify(ctx, f, l); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// receive returns leases. None means that the queue had nothing for a while; with nothing fresh the scan then goes on to the next one.
+func (s *scan) receive(ctx context.Context, most int) ([]*queue.Lease, error) {
+	name := s.queue[0]
+	if err := s.subscribe(ctx, name); err != nil || s.sub == nil {
+		return nil, err
+	}
+	idle := s.cfg.Idle
+	if len(s.order) > 0 {
+		idle /= 3
+	}
+	waiting, cancel := context.WithTimeout(ctx, idle)
+	defer cancel()
+	leases, err := s.sub.Receive(waiting, min(most, s.free()))
+	for _, l := range leases {
+		s.hold(l)
+	}
+	switch {
+	case len(leases) > 0:
+		s.failingSince, s.delivered = time.Time{}, true
+		return leases, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.Is(err, queue.ErrQueueNotFound): // deleted since
+		return nil, s.leave()
+	case errors.Is(err, queue.ErrUnavailable):
+		return nil, s.tolerate(fmt.Errorf("read dead letters of %s: %w", name, err))
+	case err != nil && waiting.Err() == nil:
+		return nil, fmt.Errorf("read dead letters of %s: %w", name, err)
+	case waiting.Err() == nil, len(s.order) > 0, !s.failingSince.IsZero(): // not silent for as long as Idle
+		s.failingSince = time.Time{}
+		return nil, nil
+	}
+	if slow, err := s.maybeSlow(ctx, name); slow || err != nil {
+		return nil, err
+	}
+	return nil, s.leave()
+}
+
+// maybeSlow reports whether a queue that has handed out nothing may be slow instead of empty, by the broker's count. Counts may be old, so
+// that they are believed twice at most. A queue that the broker cannot count is taken for empty.
+func (s *scan) maybeSlow(ctx context.Context, name string) (bool, error) {
+	if s.delivered || s.asked == 2 {
+		return false, nil
+	}
+	depth, err := s.cfg.Broker.Depth(ctx, queue.DLQ(name))
+	switch {
+	case ctx.Err() != nil: // and not the end of the scan
+		return false, ctx.Err()
+	case err != nil || depth.Ready.N == 0:
+		return false, nil
+	}
+	s.asked++
+	return true, nil
+}
+
+// leave goes on to the next queue.
+func (s *scan) leave() error {
+	s.queue, s.delivered, s.asked = s.queue[1:], false, 0
+	return s.unsubscribe()
+}
+
+// tolerate returns err once receives have failed for as long as a lease. Until then the driver paces the calls.
+func (s *scan) tolerate(err error) error {
+	now := s.cfg.Now()
+	if s.failingSince.IsZero() {
+		s.failingSince = now
+	}
+	if now.Sub(s.failingSince) < s.cfg.Lease {
+		return nil
+	}
+	return err
+}
+
+// subscribe sees to a subscription with room. There is none if the queue does not exist, and then the next queue is up.
+func (s *scan) subscribe(ctx context.Context, name string) error {
+	if s.sub != nil && s.free() < slots/4 {
+		if err := s.unsubscribe(); err != nil {
+			return err
+		}
+	}
+	if s.sub != nil {
+		return nil
+	}
+	sub, err := s.cfg.Broker.Subscribe(ctx, queue.DLQ(name), queue.SubscribeConfig{Lease: s.lease(name), Slots: slots})
+	switch {
+	case errors.Is(err, queue.ErrQueueNotFound):
+		return s.leave()
+	case err != nil:
+		return fmt.Errorf("read dead letters of %s: %w", name, err)
+	}
+	s.use(sub)
+	return nil
+}
+
+// lease returns how long messages are leased, which some brokers limit.
+func (s *scan) lease(name string) time.Duration {
+	if most := s.cfg.Broker.Capabilities(queue.DLQ(name)).MaxLease; most > 0 {
+		return min(s.cfg.Lease, most)
+	}
+	return s.cfg.Lease
+}
+
+// unsubscribe ends the subscription. What it handed out stays in hand.
+func (s *scan) unsubscribe() error {
+	sub := s.sub
+	if sub == nil {
+		return nil
+	}
+	s.use(nil)
+	if err := sub.Close(); err != nil {
+		return fmt.Errorf("end of reading dead letters: %w", err)
+	}
+	return nil
+}
+
+// report tells how the scan went.
+func (s *scan) report() ScanReport {
+	return ScanReport{Looked: s.looked, PassedOver: s.passed, Later: s.later, Copies: s.copies, Incomplete: len(s.queue) > 0}
+}
+
+// classify decides about one message.
+func (s *scan) classify(ctx context.Context, f dlq.Filter, l *queue.Lease) error {
+	e, named, mirror := entryOf(l, source(l.Queue))
+	if !named && s.byID[e.ID] != nil { // never taken for a copy: nobody could tell
+		e.Job += "." + rand.Text()
+		e.ID = dlq.EntryID(e.Job, e.Run)
+	}
+	name := nameOf(e)
+	if known := s.letters[name]; known != nil { // a copy, or the same message after its lease was lost
+		if known.status == gone {
+			s.copies++
+			return s.ack(ctx, l)
+		}
+		known.leases = append(known.leases, l)
+		known.mirror = known.mirror && mirror // the broker's own is no mere copy
+		return nil
+	}
+	if s.byID[e.ID] != nil {
+		e.ID = dlq.OtherEntryID(e.Job, e.Run, e.Message.Body)
+	}
+	entry := &letter{Entry: e, leases: []*queue.Lease{l}, mirror: mirror}
+	s.letters[name] = entry
+	s.byID[e.ID] = entry
+	s.looked++
+	run, published := s.runs[e.Job]
+	switch {
+	case published && run <= e.Run, !s.end.IsZero() && e.StoredAt.After(s.end):
+		s.later++
+		entry.status = kept
+	case !s.selects(f, e):
+		s.passed++
+		entry.status = kept
+	default:
+		entry.matches = true
+		s.matched++
+		s.order = append(s.order, entry)
+	}
+	return nil
+}
+
+// selects reports whether f selects e. An id selects every payload under it.
+func (s *scan) selects(f dlq.Filter, e dlq.Entry) bool {
+	if f.Matches(e) {
+		return true
+	}
+	for _, id := range []string{dlq.EntryID(e.Job, e.Run), dlq.OtherEntryID(e.Job, e.Run, e.Message.Body)} {
+		if e.ID = id; f.Matches(e) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameOf tells letters apart: one run of a job and its payload.
+func nameOf(e dlq.Entry) string {
+	sum := sha256.Sum256(e.Message.Body)
+	return dlq.EntryID(e.Job, e.Run) + " " + string(sum[:])
+}
+
+// take hands out up to limit letters of at most maxBytes, and one that is larger.
+func (s *scan) take(limit, maxBytes int) []*letter {
+	n, size := 0, 0
+	for n < min(limit, len(s.order)) {
+		if size += len(s.order[n].Message.Body); maxBytes > 0 && size > maxBytes && n > 0 {
+			break
+		}
+		s.order[n].status = handed
+		n++
+	}
+	taken := s.order[:n:n]
+	s.order = s.order[n:]
+	slices.SortStableFunc(taken, func(a, b *letter) int { return a.StoredAt.Compare(b.StoredAt) })
+	return taken
+}
+
+// remove acks all copies of letters, many at once, and returns one error for each. It may be called again after an error.
+func (s *scan) remove(ctx context.Context, letters []*letter) []error {
+	errs := make([]error, len(letters))
+	parallel(len(letters), func(i int) {
+		l := letters[i]
+		l.status, l.Entry = gone, dlq.Entry{ID: l.ID} // a scan may go over many
+		for len(l.leases) > 0 && errs[i] == nil {
+			if errs[i] = s.ack(ctx, l.leases[0]); errs[i] == nil {
+				l.leases = l.leases[1:]
+			}
+		}
+	})
+	return errs
+}
+
+// ack removes one message. One whose lease is lost comes again, in this scan or in another.
+func (s *scan) ack(ctx context.Context, l *queue.Lease) error {
+	err := l.Ack(ctx)
+	switch {
+	case err == nil, errors.Is(err, queue.ErrLeaseLost), errors.Is(err, queue.ErrSettled):
+		s.drop(l)
+		return nil
+	}
+	return fmt.Errorf("remove from %s: %w", l.Queue, unavailable(err))
+}

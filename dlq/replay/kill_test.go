@@ -1,0 +1,163 @@
+package replay_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/dlq/replay"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
+	"github.com/caisson-go/caisson/queue"
+)
+
+const (
+	killBatch      = 50
+	replayChildEnv = "CAISSON_TEST_REPLAY_CHILD"
+)
+
+// replay replays what is there.
+func (w world) replay(ctx context.Context, progress func(replay.Report)) (report replay.Report, err error) {
+	err = w.open(ctx, func(store dlq.Store, b queue.Broker) error {
+		r, err := replay.New(replay.Config{
+			Store: store, Broker: b, ChunkSize: killBatch, Reservation: 3 * time.Second, Progress: progress,
+		})
+		if err != nil {
+			return err
+		}
+		report, err = r.Run(ctx)
+		return err
+	})
+	return report, err
+}
+
+// replayChild is what the child of TestKilledReplayLosesNothing does in the world that it is told.
+func replayChild(told string) {
+	var w world
+	err := json.Unmarshal([]byte(told), &w)
+	if err == nil {
+		_, err = w.replay(context.Background(), func(r replay.Report) { fmt.Println(r.Replayed) })
+	}
+	fmt.Fprintln(os.Stderr, "child ended by itself:", err)
+	os.Exit(3)
+}
+
+// Field case G4 (a): the replay is killed in the middle. No job is lost, and at most one batch is published twice, with the same
+// job ids and keys.
+func TestKilledReplayLosesNothing(t *testing.T) {
+	t.Parallel()
+	worlds(t, func(t *testing.T, w world) {
+		n := 1000
+		if w.Broker != "embedded" {
+			n = 300
+		}
+		var names []string
+		err := w.open(t.Context(), func(store dlq.Store, b queue.Broker) error {
+			names = w.queues(t, b, "mail")
+			entries := make([]dlq.Entry, n)
+			for i := range entries {
+				entries[i] = w.letter(t, i, names[0])
+			}
+			dlqtest.PutAll(t, store, entries...)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		killChildAt(t, w, n/2)
+
+		// The killed replay's batch is free once its reservation is over.
+		total := 0
+		for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			report, err := w.replay(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			total += report.Replayed
+			if report.Left == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("a minute after the kill %d entries are still reserved", report.Left)
+			}
+		}
+		if total == 0 {
+			t.Error("the child replayed everything: it was not killed in the middle")
+		}
+		err = w.open(t.Context(), func(_ dlq.Store, b queue.Broker) error {
+			wantMessages(t, take(t, b, names[0], n), n)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// killChildAt starts a replay in a process of its own and kills it once it reported n jobs.
+func killChildAt(t *testing.T, w world, n int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = w.environment()
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if done, err := strconv.Atoi(lines.Text()); err == nil && done >= n {
+			break
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+		t.Fatalf("the child was not killed: %v", err)
+	}
+}
+
+// wantMessages fails unless the messages are run 1 of jobs 0 to n-1, and at most one batch of them twice.
+func wantMessages(t *testing.T, messages []queue.Message, n int) {
+	t.Helper()
+	seen := map[string]int{}
+	for _, m := range messages {
+		seen[wantRun1(t, m)]++
+	}
+	doubled := 0
+	for i := range n {
+		switch id := fmt.Sprintf("job-%d", i); seen[id] {
+		case 1:
+		case 2:
+			doubled++
+		default:
+			t.Errorf("%s was published %d times", id, seen[id])
+		}
+	}
+	if doubled > killBatch {
+		t.Errorf("%d jobs were doubled, more than one batch of %d", doubled, killBatch)
+	}
+}
+
+// wantRun1 fails unless m is run 1 of a job, unchanged. It returns the job's id.
+func wantRun1(t *testing.T, m queue.Message) string {
+	t.Helper()
+	env, err := m.Envelope()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if env.Run != 1 || env.Key != "order-"+env.ID[len("job-"):] || string(m.Body) != "payload of "+env.ID+" \x00\xff" {
+		t.Fatalf("%s came as run %d with key %q and body %q", env.ID, env.Run, env.Key, m.Body)
+	}
+	return env.ID
+}
