@@ -71,8 +71,13 @@ func Causes() []Cause {
 	}
 }
 
-// MaxError is the most bytes of an error text that an entry keeps.
-const MaxError = 4 << 10
+// The most bytes of error texts that an entry keeps.
+const (
+	// MaxError limits the last error.
+	MaxError = 4 << 10
+	// MaxAttemptError limits the error of each attempt.
+	MaxAttemptError = 512
+)
 
 // Entry is one job that was given up or is held.
 type Entry struct {
@@ -126,9 +131,6 @@ type FailedAttempt struct {
 	Error   string    `json:"error"`
 }
 
-// MaxAttemptError is the most bytes of an attempt's error that an entry keeps.
-const MaxAttemptError = 512
-
 // ForStore returns e as stores keep it, put at now: with its id, times, replays and fingerprint set and its errors cut. It
 // returns an error if e cannot be stored.
 func (e Entry) ForStore(now time.Time) (Entry, error) {
@@ -155,12 +157,12 @@ func (e Entry) ForStore(now time.Time) (Entry, error) {
 // EntryID returns the id of the entry for one run of a job: the job's id, a dot and the run.
 func EntryID(job string, run int) string { return fmt.Sprintf("%s.%d", job, run) }
 
-// OtherEntryID returns the id of an entry whose place, [EntryID], is taken by another payload: jobs without an idempotency key
-// may come twice under one id. It depends on the payload alone, so that storing stays safe to repeat.
+// OtherEntryID returns the id of an entry whose [EntryID] belongs to another payload: jobs without an idempotency key may come twice under
+// one id. It depends on the payload alone, so that storing stays safe to repeat.
 func OtherEntryID(job string, run int, body []byte) string {
 	sum := sha256.Sum256(body)
 	return EntryID(job, run) + "~" + hex.EncodeToString(sum[:4])
 }
 
-// order returns the group that a publication of e has: its own on a FIFO queue, else its destination, by which brokers are fair.
-func (e Entry) order() string { return cmp.Or(e.Group, e.Destination) }
+// fairGroup is the group of a publication: the entry's own on a FIFO queue, else its destination, by which brokers are fair.
+func (e Entry) fairGroup() string { return cmp.Or(e.Group, e.Destination) }

@@ -54,8 +54,8 @@ func (f Filter) StatesOrDead() []State {
 	return f.States
 }
 
-// Matches reports whether the filter selects e. Times that e does not know are before all others. A filter with JSON needs the message,
-// which lists leave out.
+// Matches reports whether the filter selects e. An unknown time is before all others. A filter with JSON needs the message, which lists
+// leave out.
 func (f Filter) Matches(e Entry) bool {
 	switch {
 	case len(f.IDs) > 0 && !slices.Contains(f.IDs, e.ID),

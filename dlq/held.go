@@ -22,13 +22,14 @@ const releaseTime = time.Minute
 // releaseBytes is the most bytes of bodies that one release has in hand.
 const releaseBytes = 16 << 20
 
-// ReleaseHeld publishes up to n, and up to 16 MiB, of the oldest jobs that are held for destination back to their queues, as the same run and unchanged but
-// for their due time, and removes each entry once its message is confirmed. They are due at once: how long they were held is no part of their age, so that
-// no kind's max age ends what waited for somebody to enable its endpoint. A deadline stays one. It returns how many jobs were released. What was not confirmed stays held,
-// and the error says why. A crash in between publishes a job again, which its claim makes harmless.
+// ReleaseHeld publishes up to n of the oldest jobs held for destination, and up to 16 MiB, back to their queues, and returns how many. Each
+// goes as the same run and is due at once; its entry is removed when the message is confirmed. What was not confirmed stays held, and the
+// error says why. A crash in between publishes a job again, which its claim makes harmless.
 //
-// It is safe to call from several workers at once, each with an owner of its own. A done ctx stops it before it takes entries, not
-// between publishing and removing.
+// The time that a job was held does not count towards its kind's max age. A deadline still ends it.
+//
+// Several workers may call it at once, each as an owner of its own. A done ctx stops it before it reserves entries, not between publishing
+// and removing.
 func ReleaseHeld(ctx context.Context, store Store, broker Broker, destination string, n int, owner string) (int, error) {
 	if destination == "" || n < 1 {
 		return 0, fmt.Errorf("release %d held jobs of destination %q: both must be set", n, destination)
@@ -66,32 +67,32 @@ func ReleaseHeld(ctx context.Context, store Store, broker Broker, destination st
 	return released, nil
 }
 
-// publishHeld publishes entries to their queues and returns the ids of those that were confirmed, and the first error. release names
-// this release: a job that is released twice within a broker's dedup window must not be swallowed.
+// publishHeld publishes entries to their queues and returns the ids of those that were confirmed, and the first error. release makes dedup
+// ids unique: a broker must not drop a job that is released twice within its window.
 func publishHeld(ctx context.Context, broker Broker, entries []Entry, release string) (confirmed map[string]bool, err error) {
 	confirmed = make(map[string]bool, len(entries))
 	byQueue := map[string][]Entry{}
 	for _, e := range entries {
 		byQueue[e.Queue] = append(byQueue[e.Queue], e)
 	}
-	for name, batch := range byQueue {
-		pubs := make([]queue.Publication, len(batch))
+	for name, held := range byQueue {
+		pubs := make([]queue.Publication, len(held))
 		now := time.Now()
-		for i, e := range batch {
-			pubs[i] = queue.Publication{Message: dueAt(e.Message, now), Group: e.order(), DedupID: e.ID + ".held." + release}
+		for i, e := range held {
+			pubs[i] = queue.Publication{Message: dueAt(e.Message, now), Group: e.fairGroup(), DedupID: e.ID + ".held." + release}
 		}
 		for i, result := range broker.Publish(ctx, name, pubs) {
 			if result.Err == nil {
-				confirmed[batch[i].ID] = true
+				confirmed[held[i].ID] = true
 			} else if err == nil {
-				err = fmt.Errorf("publish %s to %s: %w", batch[i].ID, name, result.Err)
+				err = fmt.Errorf("publish %s to %s: %w", held[i].ID, name, result.Err)
 			}
 		}
 	}
 	return confirmed, err
 }
 
-// dueAt returns m with its waiting counted from now on. A message without an envelope that can be read has no age and goes as it is.
+// dueAt returns m due at now. A message whose envelope cannot be read has no due time and goes as it is.
 func dueAt(m queue.Message, now time.Time) queue.Message {
 	env, err := m.Envelope()
 	if err != nil || !env.NotBefore.Before(now) {

@@ -18,11 +18,13 @@ type Sink interface {
 
 // Store keeps entries. Implementations are safe for concurrent use.
 type Store interface {
-	// Put stores entries in state Dead or Held, one error per entry. It keeps what [Entry.ForStore] returns. Where an entry of that
-	// id exists with another payload, the new one gets the id [OtherEntryID], and the rules hold for that. An entry that
-	// exists as Held may become Dead, and is stored anew; any other existing entry stays as it is and Put returns nil for it:
-	// storing is safe to repeat. Putting a Held entry again ends its reservation: the release that holds it has
-	// published the job, and it came back before the release was marked, so that the entry must not be removed.
+	// Put stores entries in state Dead or Held, as [Entry.ForStore] returns them, and returns one error per entry. It is safe to repeat:
+	//
+	//   - An existing entry stays as it is, and Put returns nil for it.
+	//   - A Held entry that is put as Dead is stored anew.
+	//   - A Held entry that is put as Held again loses its reservation: the job came back before its release was marked, so that the
+	//     release must not remove it.
+	//   - Where the id exists with another payload, the new entry gets the id [OtherEntryID], by the same rules.
 	Put(ctx context.Context, entries []Entry) []error
 
 	// Get returns one entry with its message, or [ErrNotFound].
@@ -42,27 +44,25 @@ type Store interface {
 	// few seconds.
 	Depth(ctx context.Context) (Depth, error)
 
-	// Reserve gives up to r.Limit matching entries, oldest first, with their messages, to r.Owner for r.For. Only Dead and
-	// Held entries can be reserved. Entries whose reservation is not over are passed over, also the owner's own: a caller that
-	// asks again gets the next ones.
+	// Reserve gives up to r.Limit matching entries, oldest first, with their messages, to r.Owner for r.For. Only Dead and Held entries
+	// can be reserved. Reserved entries are skipped, the owner's own too: a caller that asks again gets the next ones.
 	Reserve(ctx context.Context, f Filter, r Reservation) ([]Entry, error)
 
 	// Resolve ends reservations: each entry takes the state given, if the owner still holds it ([ErrNotReserved] if not). A
 	// reservation that ran out and that nobody else took is still held.
 	Resolve(ctx context.Context, owner string, rs []Resolution) []error
 
-	// Purge marks matching entries as Purged, drops their messages and returns how many. Entries whose reservation is not over
-	// are passed over: they are on their way.
+	// Purge marks matching entries as Purged, drops their messages and returns how many. Reserved entries are skipped: they are being
+	// published.
 	Purge(ctx context.Context, f Filter) (int, error)
 
-	// Expire deletes at most limit entries that have not changed for retention, Held ones and those whose reservation is not
-	// over excepted, and returns how many.
+	// Expire deletes at most limit entries that have not changed for retention, and returns how many. Held and reserved entries stay.
 	Expire(ctx context.Context, retention time.Duration, limit int) (int, error)
 }
 
 // Reservation asks for entries.
 type Reservation struct {
-	// Owner names the one who asks, for example a replay's id.
+	// Owner is who reserves, such as a replay's id.
 	Owner string
 	// For is how long nobody else gets the entries.
 	For time.Duration
@@ -130,6 +130,6 @@ var (
 	ErrNotReserved = errors.New("dead letter no longer reserved by this owner")
 	// ErrUnavailable means that the store cannot answer for now. The call may be repeated.
 	ErrUnavailable = errors.New("dead-letter store unavailable")
-	// ErrCursor: List or Audits was asked to go on from a place that no page has named.
+	// ErrCursor means that the cursor given to List or Audits is not one that a page returned.
 	ErrCursor = errors.New("no cursor of a page before")
 )

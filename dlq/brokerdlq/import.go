@@ -15,17 +15,16 @@ type ImportReport struct {
 	Failed int `json:"failed"`
 	// Mirrored are copies of entries that are dead in the store. They stay in the broker.
 	Mirrored int `json:"mirrored,omitempty"`
-	// Restored are copies whose entries the store did not know although it would remember them. They are in the store now, and stay in
-	// the broker as copies.
+	// Restored are copies whose entries the store had lost. They are in the store now, and stay in the broker as copies.
 	Restored int `json:"restored,omitempty"`
 	// Outdated are copies that were removed: their entries were replayed or purged, or are no longer remembered.
 	Outdated int `json:"outdated,omitempty"`
 	ScanReport
 }
 
-// Import moves the dead letters that match f to a store: it puts them, then removes them. Repeating it is safe: what the store has, in
-// whatever state, stays there as it is. Copies of a [Mirror] of that store stay for as long as their entry is dead; [Config.Retention]
-// tells what becomes of those that the store does not know. The report holds for an error as well.
+// Import moves the dead letters that match f to a store: it puts them, then removes them. It is safe to repeat: entries that the store has
+// stay as they are. Copies of a [Mirror] of that store stay while their entry is dead; [Config.Retention] tells what becomes of copies that
+// the store does not know. The report holds for an error as well.
 func (q *Queues) Import(ctx context.Context, store dlq.Store, f dlq.Filter) (report ImportReport, err error) {
 	report.ScanReport, err = q.each(ctx, f, func(ctx context.Context, s *scan, chunk []*letter) error {
 		var own, copies []*letter

@@ -1,20 +1,18 @@
 package brokerdlq_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
 	"github.com/caisson-go/caisson/dlq/replay"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
@@ -69,7 +67,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killChildAt(t, dir, killJobs/2)
+	faultlab.KillAt(t, killJobs/2, "CAISSON_TEST_BROKERDLQ_CHILD="+dir)
 	again := 0
 	err = inDir(t.Context(), dir, func(b queue.Broker, letters *brokerdlq.Queues) error {
 		for end := time.Now().Add(time.Minute); ; {
@@ -94,33 +92,6 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 		t.Error("the child replayed everything: it was not killed in the middle")
 	}
 	wantEach(t, dir)
-}
-
-// killChildAt starts a replay in a process of its own and kills it once it reported n jobs.
-func killChildAt(t *testing.T, dir string, n int) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), "CAISSON_TEST_BROKERDLQ_CHILD="+dir)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if done, err := strconv.Atoi(lines.Text()); err == nil && done >= n {
-			break
-		}
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-		t.Fatalf("the child was not killed: %v", err)
-	}
 }
 
 // wantEach fails unless the queue holds run 1 of each job, and at most one batch of them twice.

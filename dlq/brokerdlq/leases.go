@@ -14,39 +14,39 @@ import (
 // settlers is how many broker calls a scan makes at once.
 const settlers = 64
 
-// rewriteAt is the number of deliveries from which a message is given back as a fresh one, where the broker counts: a limit after which
-// it drops messages, of 1000 by our own drivers, must not be reached by looking.
+// rewriteAt is the number of deliveries from which a message is given back as a fresh one, where the broker counts them: looking must not
+// bring a message to the limit at which it is dropped, 1000 in our own drivers.
 const rewriteAt = 500
 
 // closeTime bounds the end of a scan. Leases that are not given back by then run out.
 const closeTime = 30 * time.Second
 
-// leases are the messages that a scan holds.
-type leases struct {
-	leases map[*queue.Lease]queue.Subscription
-	bytes  int // of bodies
-	sub    int // how many are of the scan's subscription
+// leaseSet is what a scan has leased.
+type leaseSet struct {
+	subs    map[*queue.Lease]queue.Subscription // that delivered it
+	bytes   int                                 // of bodies
+	current int                                 // how many the scan's current subscription delivered
 }
 
-func (s *scan) hold(l *queue.Lease) {
+func (s *scan) addLease(l *queue.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.inHand.leases[l] = s.sub
-	s.inHand.bytes += len(l.Body)
-	s.inHand.sub++
+	s.leased.subs[l] = s.sub
+	s.leased.bytes += len(l.Body)
+	s.leased.current++
 }
 
-func (s *scan) drop(l *queue.Lease) {
+func (s *scan) dropLease(l *queue.Lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sub, held := s.inHand.leases[l]
+	sub, held := s.leased.subs[l]
 	if !held {
 		return
 	}
-	delete(s.inHand.leases, l)
-	s.inHand.bytes -= len(l.Body)
+	delete(s.leased.subs, l)
+	s.leased.bytes -= len(l.Body)
 	if sub == s.sub && sub != nil {
-		s.inHand.sub--
+		s.leased.current--
 	}
 }
 
@@ -54,34 +54,34 @@ func (s *scan) drop(l *queue.Lease) {
 func (s *scan) use(sub queue.Subscription) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sub, s.inHand.sub = sub, 0
+	s.sub, s.leased.current = sub, 0
 }
 
 // free counts the slots that the subscription has left.
 func (s *scan) free() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slots - s.inHand.sub
+	return slots - s.leased.current
 }
 
-// held counts the messages in hand and the bytes of their bodies.
-func (s *scan) held() (n, bytes int) {
+// leasedSize counts the leased messages and the bytes of their bodies.
+func (s *scan) leasedSize() (n, bytes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.inHand.leases), s.inHand.bytes
+	return len(s.leased.subs), s.leased.bytes
 }
 
 func (s *scan) all() []*queue.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	leases := make([]*queue.Lease, 0, len(s.inHand.leases))
-	for l := range s.inHand.leases {
+	leases := make([]*queue.Lease, 0, len(s.leased.subs))
+	for l := range s.leased.subs {
 		leases = append(leases, l)
 	}
 	return leases
 }
 
-// heartbeat keeps leased what is in hand, until ctx is done. A message that is lost comes again.
+// heartbeat extends all leases until ctx is done. A message that is lost comes again.
 func (s *scan) heartbeat(ctx context.Context) {
 	tick := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
 	defer tick.Stop()
@@ -93,7 +93,7 @@ func (s *scan) heartbeat(ctx context.Context) {
 			_ = each(ctx, s.all(), func(l *queue.Lease) error { // what fails is tried again at the next tick
 				err := l.Extend(ctx, s.cfg.Lease)
 				if errors.Is(err, queue.ErrLeaseLost) || errors.Is(err, queue.ErrSettled) {
-					s.drop(l)
+					s.dropLease(l)
 				}
 				return err
 			})
@@ -101,7 +101,7 @@ func (s *scan) heartbeat(ctx context.Context) {
 	}
 }
 
-// close ends the scan and gives back what is in hand, also after a cancellation.
+// close ends the scan and gives back what is leased, also after a cancellation.
 func (s *scan) close(ctx context.Context) error {
 	s.stop()
 	s.heartbeats.Wait()

@@ -11,6 +11,27 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
+// status is what a scan has decided about a letter.
+type status uint8
+
+const (
+	fresh  status = iota // matches, and was not handed to anybody yet
+	handed               // reserved by the scan
+	kept                 // stays dead; leased until the end of the scan
+	gone                 // confirmed elsewhere, or given up
+)
+
+// letter is a dead letter, with all copies of it that the scan has met.
+type letter struct {
+	dlq.Entry
+	status status
+	// matches says that the scan is after it.
+	matches bool
+	// mirror says that it is the copy of an entry in a store.
+	mirror bool
+	leases []*queue.Lease // unsettled copies
+}
+
 // entryOf reads a message from the dead-letter queue of a queue. named says that it tells which job it is; else only the broker's id does,
 // and brokers have none, or give one anew, for messages of others. mirror says that it is the copy of an entry in a store.
 func entryOf(l *queue.Lease, from string) (e dlq.Entry, named, mirror bool) {

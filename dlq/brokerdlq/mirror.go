@@ -19,9 +19,9 @@ type MirrorConfig struct {
 	Store dlq.Store
 	// Queues take the copies. Required.
 	Queues *Queues
-	// Most is the most dead letters in one dead-letter queue: with more there, no copy is added. It bounds what each sweep has to look at. Default 1,000.
+	// Most is how many dead letters one queue may have before no copy is added. It bounds what each sweep looks at. Default 1,000.
 	Most int
-	// Waiting is the most entries that wait to be copied. Default 1,000.
+	// Waiting is the most entries waiting to be copied. Default 1,000.
 	Waiting int
 	// WaitingBytes is the most bytes of their bodies. Default 16 MiB.
 	WaitingBytes int
@@ -52,9 +52,9 @@ func (c MirrorConfig) validate() error {
 	return nil
 }
 
-// Mirror is a store that also publishes a copy of each dead letter to its queue's own dead-letter queue, for alarms on that. The store comes
-// first and alone decides what Put returns: copies are made behind it, once, and what cannot be copied is counted and logged. A copy whose entry
-// is no longer dead is removed by [Queues.Sweep]. One whose entry the store has lost is stored.
+// Mirror is a store that also copies each dead letter to its queue's own dead-letter queue, for alarms on that. Put returns what the store
+// returns. Copies are made later and tried once; what cannot be copied is counted and logged. [Queues.Sweep] removes copies whose entry is no
+// longer dead, and stores those whose entry the store has lost.
 type Mirror struct {
 	dlq.Store
 	cfg MirrorConfig
@@ -74,7 +74,7 @@ type Mirror struct {
 
 // MirrorStats counts entries since the start.
 type MirrorStats struct {
-	// Copied ones are in the broker. Failed ones are not. Dropped ones were not tried, for want of room.
+	// Copied entries are in the broker, Failed ones are not, and Dropped ones were not tried because there was no room.
 	Copied, Failed, Dropped int64
 }
 
@@ -173,7 +173,7 @@ func (m *Mirror) copyWaiting(ctx context.Context) {
 	}
 }
 
-// roomFor leaves out entries of queues that have enough. Where the broker cannot say, they stay.
+// roomFor leaves out entries whose queue is full. A queue that the broker cannot count is not full.
 func (m *Mirror) roomFor(ctx context.Context, waiting []dlq.Entry) []dlq.Entry {
 	room := map[string]int{}
 	var fit []dlq.Entry

@@ -21,15 +21,15 @@ type move struct {
 	entry dlq.Entry
 	index int // in the call
 	level level
-	// pack says that the broker refused the message's own headers beside ours.
+	// pack says that the broker refused the message's own headers beside ours, so that they go into it.
 	pack   bool
 	mirror bool
 	// created says that its queue was missing and had to be made.
 	created bool
 }
 
-// Put moves jobs to the dead-letter queues of their queues, which are made if they are missing, and returns one error for each. A nil error means
-// that the broker confirmed it. Putting again after an error may leave a second copy. Held entries are refused with [ErrNoHold].
+// Put moves jobs to the dead-letter queues of their queues, creating those that are missing, and returns one error for each. A nil error
+// means that the broker confirmed the message. Putting again after an error may leave a second copy. Held entries are refused with [ErrNoHold].
 func (q *Queues) Put(ctx context.Context, entries []dlq.Entry) []error {
 	return q.put(ctx, entries, false)
 }

@@ -17,22 +17,22 @@ import (
 type Config struct {
 	// Broker holds the queues. Required.
 	Broker queue.Broker
-	// Queues are the names of queues whose dead letters are looked after where a filter names none: a broker may hold queues of others.
-	// Dead-letter queues that do not exist count as empty. Empty means all that the broker can list.
+	// Queues whose dead letters are looked at where a filter names no queue: a broker may hold queues of others. Dead-letter queues that do
+	// not exist count as empty. Empty means all that the broker can list.
 	Queues []string
-	// Lease is how long a message that a scan has in hand stays with it, unless it is extended. After a crash of the program this
-	// long goes by before the broker hands it out again. Default 1 minute.
+	// Lease is how long a scan leases a message before it extends the lease. After a crash this long goes by before the broker delivers the
+	// message again. Default 1 minute.
 	Lease time.Duration
-	// Idle is how long a dead-letter queue must hand out nothing to be taken for empty; three times as long if it has handed out nothing at
-	// all and the broker counts messages in it. Default 3 s.
+	// Idle is how long a dead-letter queue must deliver nothing to be taken for empty; three times as long if it has delivered nothing at all
+	// and the broker counts messages in it. Default 3 s.
 	Idle time.Duration
-	// MaxKept is the most messages that a scan keeps because they do not match, or could not be published. They stay leased, and in
-	// memory, until it ends. Default 10,000.
+	// MaxKept is the most messages that a scan keeps, leased and in memory, because they do not match or could not be published.
+	// Default 10,000.
 	MaxKept int
 	// MaxKeptBytes is the most bytes of their bodies. Default 256 MiB.
 	MaxKeptBytes int
-	// Retention is how long the store of an import, or of a sweep, keeps an entry. A copy of a [Mirror] that is younger than half of that
-	// and that the store does not know is stored: the store has lost it, or is another one. Default [dlq.DefaultRetention].
+	// Retention is how long the store of an import keeps an entry. A copy of a [Mirror] that is younger than half of that and unknown to the
+	// store is stored: the store has lost it, or is another one. Default [dlq.DefaultRetention].
 	Retention time.Duration
 	// Now is the clock. Nil means time.Now.
 	Now func() time.Time
@@ -105,7 +105,7 @@ func (q *Queues) sources(ctx context.Context, f dlq.Filter) ([]string, error) {
 // source returns the queue that a dead-letter queue belongs to.
 func source(name string) string { return strings.TrimSuffix(name, queue.DLQ("")) }
 
-// Depth counts the dead letters of each queue, those that a scan has in hand included. Their causes are not known, and queues that the
+// Depth counts the dead letters of each queue, leased ones included. Their causes are not known, and queues that the
 // broker cannot count are left out.
 func (q *Queues) Depth(ctx context.Context) (dlq.Depth, error) {
 	var depth dlq.Depth

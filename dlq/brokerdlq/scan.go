@@ -2,11 +2,8 @@ package brokerdlq
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,29 +11,8 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// status is what a scan has decided about a letter.
-type status uint8
-
-const (
-	fresh  status = iota // matches, and was not handed to anybody yet
-	handed               // reserved by the scan
-	kept                 // stays dead; leased until the end of the scan
-	gone                 // confirmed elsewhere, or given up
-)
-
-// letter is a dead letter, with all copies of it that the scan has met.
-type letter struct {
-	dlq.Entry
-	status status
-	// matches says that the scan is after it.
-	matches bool
-	// mirror says that it is the copy of an entry in a store.
-	mirror bool
-	leases []*queue.Lease // unsettled copies
-}
-
-// scan receives from the dead-letter queues of some queues, one after the other. It has one user, and a goroutine that extends the leases
-// in hand.
+// scan receives from the dead-letter queues of some queues, one after the other. It has one user, and a goroutine that extends the
+// leases.
 type scan struct {
 	cfg   Config
 	queue []string // still to go through
@@ -57,8 +33,8 @@ type scan struct {
 
 	looked, matched, passed, copies, later int
 
-	mu         sync.Mutex // guards inHand and changes of sub
-	inHand     leases
+	mu         sync.Mutex // guards leased and changes of sub
+	leased     leaseSet
 	stop       context.CancelFunc
 	heartbeats sync.WaitGroup
 }
@@ -75,7 +51,7 @@ func (q *Queues) scan(ctx context.Context, f dlq.Filter) (*scan, error) {
 	}
 	s := &scan{
 		cfg: q.cfg, queue: names, end: q.cfg.Now(), letters: map[string]*letter{}, byID: map[string]*letter{}, runs: map[string]int{},
-		inHand: leases{leases: map[*queue.Lease]queue.Subscription{}},
+		leased: leaseSet{subs: map[*queue.Lease]queue.Subscription{}},
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	s.heartbeats.Go(func() { s.heartbeat(ctx) })
@@ -86,7 +62,7 @@ func (q *Queues) scan(ctx context.Context, f dlq.Filter) (*scan, error) {
 // It returns [ErrTooMany] when so many are kept that there is no room for one that matches.
 func (s *scan) fill(ctx context.Context, f dlq.Filter, limit int) error {
 	for len(s.order) < limit && len(s.queue) > 0 {
-		n, bytes := s.held()
+		n, bytes := s.leasedSize()
 		if n >= s.cfg.MaxKept || bytes >= s.cfg.MaxKeptBytes {
 			if len(s.order) > 0 {
 				return nil
@@ -124,7 +100,7 @@ func (s *scan) receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 	defer cancel()
 	leases, err := s.sub.Receive(waiting, min(most, s.free()))
 	for _, l := range leases {
-		s.hold(l)
+		s.addLease(l)
 	}
 	switch {
 	case len(leases) > 0:
@@ -212,7 +188,7 @@ func (s *scan) lease(name string) time.Duration {
 	return s.cfg.Lease
 }
 
-// unsubscribe ends the subscription. What it handed out stays in hand.
+// unsubscribe ends the subscription. What it handed out stays leased.
 func (s *scan) unsubscribe() error {
 	sub := s.sub
 	if sub == nil {
@@ -228,105 +204,4 @@ func (s *scan) unsubscribe() error {
 // report tells how the scan went.
 func (s *scan) report() ScanReport {
 	return ScanReport{Looked: s.looked, PassedOver: s.passed, Later: s.later, Copies: s.copies, Incomplete: len(s.queue) > 0}
-}
-
-// classify decides about one message.
-func (s *scan) classify(ctx context.Context, f dlq.Filter, l *queue.Lease) error {
-	e, named, mirror := entryOf(l, source(l.Queue))
-	if !named && s.byID[e.ID] != nil { // never taken for a copy: nobody could tell
-		e.Job += "." + rand.Text()
-		e.ID = dlq.EntryID(e.Job, e.Run)
-	}
-	name := nameOf(e)
-	if known := s.letters[name]; known != nil { // a copy, or the same message after its lease was lost
-		if known.status == gone {
-			s.copies++
-			return s.ack(ctx, l)
-		}
-		known.leases = append(known.leases, l)
-		known.mirror = known.mirror && mirror // the broker's own is no mere copy
-		return nil
-	}
-	if s.byID[e.ID] != nil {
-		e.ID = dlq.OtherEntryID(e.Job, e.Run, e.Message.Body)
-	}
-	entry := &letter{Entry: e, leases: []*queue.Lease{l}, mirror: mirror}
-	s.letters[name] = entry
-	s.byID[e.ID] = entry
-	s.looked++
-	run, published := s.runs[e.Job]
-	switch {
-	case published && run <= e.Run, !s.end.IsZero() && e.StoredAt.After(s.end):
-		s.later++
-		entry.status = kept
-	case !s.selects(f, e):
-		s.passed++
-		entry.status = kept
-	default:
-		entry.matches = true
-		s.matched++
-		s.order = append(s.order, entry)
-	}
-	return nil
-}
-
-// selects reports whether f selects e. An id selects every payload under it.
-func (s *scan) selects(f dlq.Filter, e dlq.Entry) bool {
-	if f.Matches(e) {
-		return true
-	}
-	for _, id := range []string{dlq.EntryID(e.Job, e.Run), dlq.OtherEntryID(e.Job, e.Run, e.Message.Body)} {
-		if e.ID = id; f.Matches(e) {
-			return true
-		}
-	}
-	return false
-}
-
-// nameOf tells letters apart: one run of a job and its payload.
-func nameOf(e dlq.Entry) string {
-	sum := sha256.Sum256(e.Message.Body)
-	return dlq.EntryID(e.Job, e.Run) + " " + string(sum[:])
-}
-
-// take hands out up to limit letters of at most maxBytes, and one that is larger.
-func (s *scan) take(limit, maxBytes int) []*letter {
-	n, size := 0, 0
-	for n < min(limit, len(s.order)) {
-		if size += len(s.order[n].Message.Body); maxBytes > 0 && size > maxBytes && n > 0 {
-			break
-		}
-		s.order[n].status = handed
-		n++
-	}
-	taken := s.order[:n:n]
-	s.order = s.order[n:]
-	slices.SortStableFunc(taken, func(a, b *letter) int { return a.StoredAt.Compare(b.StoredAt) })
-	return taken
-}
-
-// remove acks all copies of letters, many at once, and returns one error for each. It may be called again after an error.
-func (s *scan) remove(ctx context.Context, letters []*letter) []error {
-	errs := make([]error, len(letters))
-	parallel(len(letters), func(i int) {
-		l := letters[i]
-		l.status, l.Entry = gone, dlq.Entry{ID: l.ID} // a scan may go over many
-		for len(l.leases) > 0 && errs[i] == nil {
-			if errs[i] = s.ack(ctx, l.leases[0]); errs[i] == nil {
-				l.leases = l.leases[1:]
-			}
-		}
-	})
-	return errs
-}
-
-// ack removes one message. One whose lease is lost comes again, in this scan or in another.
-func (s *scan) ack(ctx context.Context, l *queue.Lease) error {
-	err := l.Ack(ctx)
-	switch {
-	case err == nil, errors.Is(err, queue.ErrLeaseLost), errors.Is(err, queue.ErrSettled):
-		s.drop(l)
-		return nil
-	}
-	return fmt.Errorf("remove from %s: %w", l.Queue, unavailable(err))
 }

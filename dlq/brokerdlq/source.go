@@ -30,7 +30,7 @@ func entries(letters []*letter) []dlq.Entry {
 	return list
 }
 
-// Resolve removes what was published. The rest stays in hand, and close gives it back.
+// Resolve removes what was published. The rest stays leased, and close gives it back.
 func (s *scan) Resolve(ctx context.Context, _ string, rs []dlq.Resolution) []error {
 	errs := make([]error, len(rs))
 	var published []*letter
@@ -70,7 +70,7 @@ func (s *scan) Count(ctx context.Context, _ dlq.Filter) (int, error) {
 	return n, nil
 }
 
-// List returns the next letters, in the order of the queue; they stay in hand. next is only a sign that there are more: the scan knows where it
+// List returns the next letters, in the order of the queue; they stay leased. next is only a sign that there are more: the scan knows where it
 // is. It ends where no more can be kept.
 func (s *scan) List(ctx context.Context, f dlq.Filter, _ string, limit int) (list []dlq.Entry, next string, err error) {
 	switch err := s.fill(ctx, f, limit); {

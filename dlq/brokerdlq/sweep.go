@@ -9,9 +9,9 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// Sweep brings what the broker itself has dead-lettered into the store, with its reason, and removes the copies of a [Mirror] whose entries
-// are no longer dead, or stores them where the store has lost the entry: an [Queues.Import] of all queues that are not empty. Several at once are safe: a message is in the hands of one of
-// them, and storing twice stores once. One that meets more copies than [Config.MaxKept] ends incomplete.
+// Sweep is an [Queues.Import] of all queues that are not empty: it stores what the broker itself dead-lettered, with its reason, and tidies
+// the copies of a [Mirror]. Several sweeps at once are safe: a message is leased to one of them, and storing twice stores once. A sweep that
+// meets more copies than [Config.MaxKept] ends incomplete.
 func (q *Queues) Sweep(ctx context.Context, store dlq.Store) (ImportReport, error) {
 	names, err := q.sources(ctx, dlq.Filter{})
 	if err != nil {

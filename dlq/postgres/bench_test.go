@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/postgres"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -60,14 +60,6 @@ func filled(b *testing.B, n int) (*postgres.Store, *pgxpool.Pool, string) {
 	return store, pool, schema
 }
 
-func match(b *testing.B, text string) dlq.Filter {
-	m, err := jsonmatch.Parse(text)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return dlq.Filter{JSON: []jsonmatch.Match{m}}
-}
-
 // Benchmark100k measures what people and metrics ask of 100,000 entries of 1 KB. DLQ_ENTRIES=1000000 asks of more.
 func Benchmark100k(b *testing.B) {
 	n := 100_000
@@ -77,57 +69,17 @@ func Benchmark100k(b *testing.B) {
 		}
 	}
 	store, _, _ := filled(b, n)
-	ctx := b.Context()
-	run := func(name string, op func() error) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if err := op(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	list := func(f dlq.Filter) func() error {
-		return func() error { _, _, err := store.List(ctx, f, "", 50); return err }
-	}
-	count := func(f dlq.Filter) func() error {
-		return func() error { _, err := store.Count(ctx, f); return err }
-	}
-	run("depth", func() error { _, err := store.Depth(ctx); return err })
-	run("groups", func() error { _, err := store.Groups(ctx, dlq.Filter{}); return err })
-	run("groups by text", func() error { _, err := store.Groups(ctx, dlq.Filter{Text: "api-7.test"}); return err })
-	run("get", func() error { _, err := store.Get(ctx, dlq.EntryID(benchEntry(77).Job, 0)); return err })
-	run("job", list(dlq.Filter{Job: benchEntry(77).Job}))
-	run("list", list(dlq.Filter{}))
-	run("list all states", list(dlq.Filter{States: dlq.States()}))
-	run("list no match", list(dlq.Filter{Text: "no such text"}))
-	run("count", count(dlq.Filter{}))
-	run("count by text", count(dlq.Filter{Text: "status 503"}))
-	run("list by JSON, rare", list(match(b, "order.id=77777")))
-	run("list by JSON, in any element", list(match(b, "order.items[*].sku=sku-77")))
-	run("count by JSON, common", count(match(b, "customer.tier=1")))
-	run("count by JSON, a value is there", count(match(b, "customer.id")))
-	run("groups by JSON", func() error { _, err := store.Groups(ctx, match(b, "customer.tier=1")); return err })
-	reserve := func(f dlq.Filter) func() error {
-		return func() error {
-			entries, err := store.Reserve(ctx, f, dlq.Reservation{Owner: "bench", For: time.Minute, Limit: 100})
-			if err != nil {
-				return err
-			}
-			rs := make([]dlq.Resolution, len(entries))
-			for i, e := range entries {
-				rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateDead}
-			}
-			for _, err := range store.Resolve(ctx, "bench", rs) {
-				if err != nil {
-					return err
-				}
-			}
-			return nil
-		}
-	}
-	run("reserve and give back 100", reserve(dlq.Filter{Kind: "kind-3"}))
-	run("reserve and give back 100 by JSON", reserve(match(b, "customer.tier=1")))
+	ctx, common := b.Context(), dlqtest.Matching(b, "customer.tier=1")
+	dlqtest.Bench(b, store,
+		dlqtest.BenchOp{Name: "get", Do: func() error { _, err := store.Get(ctx, dlq.EntryID(benchEntry(77).Job, 0)); return err }},
+		dlqtest.BenchList(b, store, "job", dlq.Filter{Job: benchEntry(77).Job}),
+		dlqtest.BenchList(b, store, "list by JSON, rare", dlqtest.Matching(b, "order.id=77777")),
+		dlqtest.BenchList(b, store, "list by JSON, in any element", dlqtest.Matching(b, "order.items[*].sku=sku-77")),
+		dlqtest.BenchCount(b, store, "count by JSON, common", common),
+		dlqtest.BenchCount(b, store, "count by JSON, a value is there", dlqtest.Matching(b, "customer.id")),
+		dlqtest.BenchOp{Name: "groups by JSON", Do: func() error { _, err := store.Groups(ctx, common); return err }},
+		dlqtest.BenchReserve(b, store, "reserve and give back 100 by JSON", common),
+	)
 }
 
 // BenchmarkPut measures storing a dead letter of 1 KB in batches of 100.

@@ -27,7 +27,7 @@ func (w *where) add(term string) { w.terms = append(w.terms, term) }
 // sql returns the whole clause. There is always a term: the states.
 func (w *where) sql() string { return " WHERE " + strings.Join(w.terms, " AND ") }
 
-// with returns a copy that further terms and arguments do not change the original through.
+// with returns a copy with more terms; adding to it does not change w.
 func (w *where) with(terms ...string) *where {
 	return &where{terms: append(slices.Clone(w.terms), terms...), args: slices.Clone(w.args)}
 }

@@ -140,10 +140,10 @@ func (s *Store) addSamples(ctx context.Context, groups []dlq.Group, newest []int
 	return err
 }
 
-// depthChanges is how many changes of the depth are added up at a time before they are made one.
+// depthChanges is how many rows of the depth are added up before they are made one.
 const depthChanges = 1000
 
-// Depth adds up what a trigger noted.
+// Depth adds up what triggers recorded.
 func (s *Store) Depth(ctx context.Context) (depth dlq.Depth, err error) {
 	changes := 0
 	var name, cause []byte

@@ -2,8 +2,8 @@ package postgres
 
 import "sync"
 
-// picks are the entries that a search by JSON found and that were not looked at yet, for the filter that was asked last. They are
-// candidates: whoever takes one checks it again, but for its payload, which never changes under a number.
+// picks remembers the entries that the last search by JSON found and nobody reserved yet. They are checked again when they are taken,
+// except for their payload, which never changes under a number.
 type picks struct {
 	mu     sync.Mutex
 	filter string

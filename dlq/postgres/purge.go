@@ -26,12 +26,12 @@ func (s *Store) Purge(ctx context.Context, f dlq.Filter) (total int, err error) 
 		}
 		base := f
 		base.JSON = nil // was searched for, and payloads do not change
-		for batch := range slices.Chunk(seqs, step) {
+		for chunk := range slices.Chunk(seqs, step) {
 			w, err := s.matching(ctx, base, purgeable, unreserved)
 			if err != nil {
 				return total, s.failed(err)
 			}
-			w.add("d.seq = ANY (" + w.arg(batch, "bigint[]") + ")")
+			w.add("d.seq = ANY (" + w.arg(chunk, "bigint[]") + ")")
 			n, err := s.purge(ctx, w)
 			if total += n; err != nil {
 				return total, err
@@ -64,10 +64,9 @@ func (s *Store) purge(ctx context.Context, w *where) (n int, err error) {
 	return n, nil
 }
 
-// Expire opens a new generation of entries if it is time, and drops the generations whose entries are past retention; those that changed
-// later, held and reserved ones move to the newest first. So an entry stays up to [Config.Generation] longer, and one call may remove more
-// than limit. Where retention is less than two generations, entries are deleted one by one instead, at most limit. It also removes audit
-// records past theirs.
+// Expire opens a new generation of entries if it is time, and drops generations past retention, after moving entries that changed later, held
+// and reserved ones to the newest. An entry may so stay up to [Config.Generation] longer, and one call may remove more than limit. If
+// retention is less than two generations it deletes single entries instead, at most limit. It also removes audit records past theirs.
 func (s *Store) Expire(ctx context.Context, retention time.Duration, limit int) (int, error) {
 	if _, err := s.pool.Exec(ctx, s.sql.expireAudit, audit.Retention.Microseconds()); err != nil {
 		return 0, s.failed(err)

@@ -40,8 +40,8 @@ func (s *Store) Put(ctx context.Context, entries []dlq.Entry) []error {
 		seen[e.ID] = true
 		fresh = append(fresh, i)
 	}
-	for batch := range batches(prepared, fresh) {
-		known = append(known, s.putFresh(ctx, prepared, batch, errs)...)
+	for chunk := range chunks(prepared, fresh) {
+		known = append(known, s.putFresh(ctx, prepared, chunk, errs)...)
 	}
 	slices.Sort(known)
 	for _, i := range known {
@@ -50,9 +50,8 @@ func (s *Store) Put(ctx context.Context, entries []dlq.Entry) []error {
 	return errs
 }
 
-// batches cuts places into pieces of a bounded size, in the order of ids, so that those who store the same entries at once do not wait for
-// each other in a circle.
-func batches(entries []dlq.Entry, places []int) func(yield func([]int) bool) {
+// chunks cuts places into chunks of bounded size, in the order of ids, so that two who store the same entries at once cannot deadlock.
+func chunks(entries []dlq.Entry, places []int) func(yield func([]int) bool) {
 	slices.SortFunc(places, func(a, b int) int { return strings.Compare(entries[a].ID, entries[b].ID) })
 	return func(yield func([]int) bool) {
 		from, bytes := 0, 0
@@ -72,20 +71,20 @@ func batches(entries []dlq.Entry, places []int) func(yield func([]int) bool) {
 	}
 }
 
-// putFresh stores those of a batch whose id is new and returns the others. An entry that the database refuses fails alone.
-func (s *Store) putFresh(ctx context.Context, entries []dlq.Entry, batch []int, errs []error) (known []int) {
-	rows := make([]dlq.Entry, len(batch))
-	for n, i := range batch {
+// putFresh stores those of a chunk whose id is new and returns the others. An entry that the database refuses fails alone.
+func (s *Store) putFresh(ctx context.Context, entries []dlq.Entry, chunk []int, errs []error) (known []int) {
+	rows := make([]dlq.Entry, len(chunk))
+	for n, i := range chunk {
 		rows[n] = entries[i]
 	}
 	stored, err := s.store(ctx, rows)
-	if err != nil && len(batch) > 1 && !errors.Is(err, dlq.ErrUnavailable) && ctx.Err() == nil {
-		for _, i := range batch {
+	if err != nil && len(chunk) > 1 && !errors.Is(err, dlq.ErrUnavailable) && ctx.Err() == nil {
+		for _, i := range chunk {
 			known = append(known, s.putFresh(ctx, entries, []int{i}, errs)...)
 		}
 		return known
 	}
-	for _, i := range batch {
+	for _, i := range chunk {
 		switch {
 		case err != nil:
 			errs[i] = fmt.Errorf("put dead letter %s: %w", entries[i].ID, err)
@@ -122,7 +121,7 @@ func (s *Store) insert(ctx context.Context, tx pgx.Tx, entries []dlq.Entry) (map
 	return ids, err
 }
 
-// settle stores an entry whose id was taken.
+// settle stores an entry whose id exists.
 func (s *Store) settle(ctx context.Context, e dlq.Entry) error {
 	for {
 		done, other := false, false
@@ -143,8 +142,7 @@ func (s *Store) settle(ctx context.Context, e dlq.Entry) error {
 	}
 }
 
-// settleIn reports whether it is done, or that the id is another payload's. Else the entry came or went meanwhile, and it is to be
-// called again.
+// settleIn reports whether it is done, or that the id is another payload's. Otherwise the entry came or went meanwhile: call it again.
 func (s *Store) settleIn(ctx context.Context, tx pgx.Tx, e dlq.Entry) (done, other bool, err error) {
 	var seq int64
 	var state dlq.State
@@ -173,7 +171,7 @@ func (s *Store) settleIn(ctx context.Context, tx pgx.Tx, e dlq.Entry) (done, oth
 	return ids[e.ID], false, err
 }
 
-// columns are entries turned on their side, as arrays for insertEntries.
+// columns are entries as one array per column, for insertEntries.
 type columns struct {
 	ids, jobs, queues, kinds, keys, destinations, groups, causes, fingerprints, errorBytes, bodies, headers [][]byte
 	runs, attemptCounts                                                                                     []int64

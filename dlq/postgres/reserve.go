@@ -32,8 +32,8 @@ func (s *Store) Reserve(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([
 
 var reservable = []dlq.State{dlq.StateDead, dlq.StateHeld}
 
-// reserve reserves what w selects. Whoever works on an entry at this moment is passed over. Where nothing else is left, he is waited for:
-// he may let go of it.
+// reserve reserves what w selects. It skips rows that another transaction has locked; if nothing else is left it waits for them, since they
+// may become free.
 func (s *Store) reserve(ctx context.Context, w *where, r dlq.Reservation, ordered bool) (found []stored, err error) {
 	for _, locked := range []string{" SKIP LOCKED", ""} {
 		err = s.write(ctx, func(tx pgx.Tx) error {
@@ -109,8 +109,8 @@ func (s *Store) take(ctx context.Context, tx pgx.Tx, seqs []int64, r dlq.Reserva
 	return found, err
 }
 
-// reserveJSON reserves by a filter with JSON. To search all payloads for each batch of a replay would take long, so that what was found is
-// remembered, and searched for again when it is used up.
+// reserveJSON reserves by a filter with JSON. Searching all payloads for each chunk of a replay would take long: what a search found is
+// remembered until it is used up.
 func (s *Store) reserveJSON(ctx context.Context, f dlq.Filter, r dlq.Reservation) ([]stored, error) {
 	base := f
 	base.JSON = nil
@@ -128,22 +128,22 @@ func (s *Store) reserveJSON(ctx context.Context, f dlq.Filter, r dlq.Reservation
 	return found, err
 }
 
-// reserveOf reserves the first of seqs that f selects, and returns those that it did not come to.
+// reserveOf reserves the first of seqs that f selects, and returns those that are left.
 func (s *Store) reserveOf(ctx context.Context, f dlq.Filter, r dlq.Reservation, seqs []int64) (found []stored, left []int64, err error) {
 	for len(seqs) > 0 {
-		batch := seqs[:min(len(seqs), 4*r.Limit)]
+		chunk := seqs[:min(len(seqs), 4*r.Limit)]
 		w, err := s.matching(ctx, f, reservable, unreserved)
 		if err != nil {
 			return nil, nil, err
 		}
-		w.add("d.seq = ANY (" + w.arg(batch, "bigint[]") + ")")
+		w.add("d.seq = ANY (" + w.arg(chunk, "bigint[]") + ")")
 		if found, err = s.reserve(ctx, w, r, false); err != nil {
 			return nil, nil, err
 		}
 		if n := len(found); n > 0 {
 			return found, seqs[slices.Index(seqs, found[n-1].seq)+1:], nil
 		}
-		seqs = seqs[len(batch):]
+		seqs = seqs[len(chunk):]
 	}
 	return nil, nil, nil
 }

@@ -6,12 +6,12 @@ const (
 	lettersTable  = "dead_letters"
 	messagesTable = "dead_messages"
 
-	// Compiling a plan over many partitions takes longer than running it. These go to the server as one message.
+	// Compiling a plan over many partitions takes longer than running it. Sent as one message.
 	beginRead = `BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL jit = off`
-	// The planner thinks that a filter by JSON finds little and would look up entries one by one.
+	// The planner expects a filter by JSON to find little, and would look up entries one by one.
 	beginSearch = beginRead + `; SET LOCAL enable_nestloop = off`
-	// Many dead letters may come between two looks of the server at its tables: it then thinks that there are few, and would sort all that are left
-	// for each page or batch instead of walking the index in order.
+	// Many dead letters may come between two runs of autovacuum. The planner then takes the table for small, and would sort all rows for each
+	// page or chunk instead of walking the index in order.
 	inOrder    = `SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off`
 	beginPage  = beginRead + `; ` + inOrder
 	beginWrite = pgdb.BeginWrite + `; SET LOCAL jit = off; `
@@ -69,7 +69,7 @@ WHERE state = 'dead' AND gen IN (SELECT gen FROM {generations} WHERE family = 'd
 	heldDepth = `SELECT x.destination, x.entries, (SELECT min(d.stored_at) FROM {letters} d WHERE d.state = 'held' AND d.destination = x.destination), x.changes
 FROM (SELECT destination, sum(entries)::bigint AS entries, count(*) AS changes FROM {depth}
 	WHERE state = 'held' AND gen IN (SELECT gen FROM {generations} WHERE family = 'dead_letters') GROUP BY destination) x`
-	// compactDepth makes one row of many. Rows that somebody else is at are left to him.
+	// compactDepth makes one row of many. Rows that another transaction has locked are left.
 	compactDepth = `WITH gone AS (
 	DELETE FROM {depth} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {depth} LIMIT 20000 FOR UPDATE SKIP LOCKED))
 	RETURNING gen, state, queue, cause, destination, entries

@@ -21,8 +21,8 @@ import (
 type Config struct {
 	// Schema is where the tables are. Empty means [migrations.DefaultSchema].
 	Schema string
-	// Generation is how long new entries go to the same partition, and so how much longer than their retention they may stay. All
-	// processes should agree. Default 24 h.
+	// Generation is how long new entries go to the same partition, and so how much longer than their retention they may stay. It should
+	// be the same in all processes. Default 24 h.
 	Generation time.Duration
 }
 
@@ -59,7 +59,7 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	return &Store{pool: pool, cfg: cfg, sql: newStatements(cfg.Schema)}, nil
 }
 
-// write runs fn in a transaction that begins with the lock of those who write, and again where it lost against another transaction.
+// write runs fn in a transaction that holds the writers' lock, and again if it lost against another transaction.
 func (s *Store) write(ctx context.Context, fn func(tx pgx.Tx) error) error {
 	return s.failed(pgdb.Write(ctx, s.pool, s.sql.write, fn))
 }

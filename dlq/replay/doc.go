@@ -8,6 +8,6 @@
 //   - A replay may be cancelled, repeated, and run several times at once: no entry is published by two of them.
 //   - Jobs whose key completed meanwhile are left out, as far as claims remember.
 //
-// [New] checks a [Config]; [Replay.Run] works through the matching entries in chunks: reserve, choose, publish, mark. Entries that are not
-// published stay reserved until the end, so that no chunk meets them twice. docs/guide-dead-letters.md has more on canaries, breakers and forced runs.
+// [Replay.Run] works through the matching entries in chunks: reserve, choose, publish, mark. Entries that are not published stay reserved
+// until the end, so that no chunk meets them twice.
 package replay

@@ -1,19 +1,17 @@
 package replay_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
+	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -70,7 +68,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		killChildAt(t, w, n/2)
+		faultlab.KillAt(t, n/2, w.environment()...)
 
 		// The killed replay's batch is free once its reservation is over.
 		total := 0
@@ -98,33 +96,6 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// killChildAt starts a replay in a process of its own and kills it once it reported n jobs.
-func killChildAt(t *testing.T, w world, n int) {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = w.environment()
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		if done, err := strconv.Atoi(lines.Text()); err == nil && done >= n {
-			break
-		}
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-		t.Fatalf("the child was not killed: %v", err)
-	}
 }
 
 // wantMessages fails unless the messages are run 1 of jobs 0 to n-1, and at most one batch of them twice.

@@ -5,11 +5,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/dlq/jsonmatch"
 	"github.com/caisson-go/caisson/dlq/sqlite"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -32,14 +31,6 @@ func benchBody(i int) []byte {
 	return fmt.Appendf(nil, `{"order":{"id":%d,"items":[{"sku":"sku-%d","n":1},{"sku":"other","n":2}]},"note":"%s"}`, i, i%1000, strings.Repeat("x", 930))
 }
 
-func benchMatch(text string) jsonmatch.Match {
-	m, err := jsonmatch.Parse(text)
-	if err != nil {
-		panic(err)
-	}
-	return m
-}
-
 func filled(b *testing.B, n int) *sqlite.Store {
 	store := open(b, filepath.Join(b.TempDir(), "bench.db"))
 	const batch = 1000
@@ -60,49 +51,11 @@ func filled(b *testing.B, n int) *sqlite.Store {
 // Benchmark100k measures what people and metrics ask of 100,000 entries of 1 KB.
 func Benchmark100k(b *testing.B) {
 	store := filled(b, 100_000)
-	ctx := b.Context()
-	run := func(name string, op func() error) {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if err := op(); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-	list := func(f dlq.Filter) func() error {
-		return func() error { _, _, err := store.List(ctx, f, "", 50); return err }
-	}
-	count := func(f dlq.Filter) func() error {
-		return func() error { _, err := store.Count(ctx, f); return err }
-	}
-	run("depth", func() error { _, err := store.Depth(ctx); return err })
-	run("groups", func() error { _, err := store.Groups(ctx, dlq.Filter{}); return err })
-	run("groups by text", func() error { _, err := store.Groups(ctx, dlq.Filter{Text: "api-7.test"}); return err })
-	run("list", list(dlq.Filter{}))
-	run("list all states", list(dlq.Filter{States: dlq.States()}))
-	run("list rare", list(dlq.Filter{Kind: "kind-6", Destination: "dest-10", Cause: dlq.CausePanic, Text: "500"}))
-	run("list no match", list(dlq.Filter{Text: "no such text"}))
-	run("count by JSON", count(dlq.Filter{JSON: []jsonmatch.Match{benchMatch("order.id=77777")}}))
-	run("list by JSON", list(dlq.Filter{JSON: []jsonmatch.Match{benchMatch("order.items[*].sku=sku-77")}}))
-	run("count", count(dlq.Filter{}))
-	run("count by text", count(dlq.Filter{Text: "status 503"}))
-	run("reserve and give back 100", func() error {
-		entries, err := store.Reserve(ctx, dlq.Filter{Kind: "kind-3"}, dlq.Reservation{Owner: "bench", For: time.Minute, Limit: 100})
-		if err != nil {
-			return err
-		}
-		rs := make([]dlq.Resolution, len(entries))
-		for i, e := range entries {
-			rs[i] = dlq.Resolution{ID: e.ID, To: dlq.StateDead}
-		}
-		for _, err := range store.Resolve(ctx, "bench", rs) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	dlqtest.Bench(b, store,
+		dlqtest.BenchList(b, store, "list rare", dlq.Filter{Kind: "kind-6", Destination: "dest-10", Cause: dlq.CausePanic, Text: "500"}),
+		dlqtest.BenchCount(b, store, "count by JSON", dlqtest.Matching(b, "order.id=77777")),
+		dlqtest.BenchList(b, store, "list by JSON", dlqtest.Matching(b, "order.items[*].sku=sku-77")),
+	)
 }
 
 // BenchmarkPut measures storing a dead letter of 1 KB in batches of 100.

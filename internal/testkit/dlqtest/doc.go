@@ -1,12 +1,12 @@
-// Package dlqtest is the conformance suite of [dlq.Store]: it proves the guarantees that package dlq states, for any
-// implementation.
+// Package dlqtest is the conformance suite of [dlq.Store] and audit.Log, and what tests of dead letters share: a [Broker] that records, a store
+// in memory, benchmarks.
 //
 // A store's own test is
 //
 //	func TestConformance(t *testing.T) {
-//		storetest.Run(t, storetest.Harness{Open: open})
+//		dlqtest.Run(t, dlqtest.Harness{Open: open})
 //	}
 //
-// Nothing is skipped: a store passes all of it or fails. The suite never assumes an empty store and never moves a store's clock: it
-// lets time pass, virtually where the store's clock is the process's own, really where it is a server's.
+// A store passes all of it or fails; nothing is skipped. The suite never assumes an empty store and never moves a store's clock: it lets time
+// pass, in a bubble where the clock is the process's, really where it is a server's.
 package dlqtest
