@@ -108,7 +108,7 @@ func TestWhatWasLeftBefore(t *testing.T) {
 		prefix := "before." + strings.ToLower(rand.Text()[:8]) + "."
 		open := append([]string{"--set", "broker=rabbitmq", "--set", "rabbitmq.urls=" + testserver.AMQP(t), "--set", "rabbitmq.prefix=" + prefix}, ageless...)
 		ok(t, call(t, "", nil, append([]string{"queues", "create", "default"}, open...)...))
-		publishAMQP(t, prefix+"default", amqp.Publishing{
+		publishAMQP(t, prefix, "default", amqp.Publishing{
 			Headers: amqp.Table{"caisson": sentBefore}, DeliveryMode: amqp.Persistent, MessageId: "ab5e3b30c921ff9466-1", Body: []byte("\x00\xff sent"),
 		})
 		runSent(t, open)
@@ -208,7 +208,7 @@ func loadBefore(t *testing.T) string {
 	return schema
 }
 
-func publishAMQP(t *testing.T, queue string, message amqp.Publishing) {
+func publishAMQP(t *testing.T, prefix, queue string, message amqp.Publishing) {
 	t.Helper()
 	conn, err := amqp.Dial(testserver.AMQP(t))
 	if err != nil {
@@ -220,13 +220,13 @@ func publishAMQP(t *testing.T, queue string, message amqp.Publishing) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, name := range []string{queue, queue + ".dlq"} {
-			if _, err := ch.QueueDelete(name, false, false, false); err != nil {
+		for _, name := range []string{queue, queue + ".dlq", "unroutable"} {
+			if _, err := ch.QueueDelete(prefix+name, false, false, false); err != nil {
 				t.Error(err)
 			}
 		}
 	})
-	if err := ch.PublishWithContext(t.Context(), "", queue, true, false, message); err != nil {
+	if err := ch.PublishWithContext(t.Context(), "", prefix+queue, true, false, message); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -114,7 +114,7 @@ func TestExplainEventOfAGoneEndpoint(t *testing.T) {
 func TestExplainAttemptsOfAnEndpoint(t *testing.T) {
 	t.Parallel()
 	c := newCast(t).hooked()
-	ok(t, c.call("endpoints", "add", "shop", "https://example.com/hook", "--schedule", "fixed(1s, 2s)"))
+	ok(t, c.call("endpoints", "add", "shop", "https://example.com/hook", "--backoff", "fixed(1s, 2s)"))
 	ok(t, c.call("endpoints", "add", "usual", "https://example.com/hook"))
 	ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_1"))
 	for job, want := range map[string]int{"shop:evt_1": 3, "usual:evt_1": 0} { // no worker is live that would tell of the kind

@@ -67,7 +67,7 @@ func programKinds(r *worker.Registry) error {
 		select {} // field case B2: deaf to its context
 	})
 	if os.Getenv(envKeyed) != "" {
-		pay := worker.Kind[[]byte]{Name: "pay", Config: worker.KindConfig{Idempotency: worker.IdempotencyKeyed}}
+		pay := worker.Kind[[]byte]{Name: "pay", Config: worker.KindConfig{Keyed: new(true)}}
 		worker.Handle(r, pay, func(ctx context.Context, _ []byte) error {
 			if os.Getenv(envObey) == "" {
 				return worker.Cancel(errors.New("card refused"))

@@ -12,7 +12,7 @@ import (
 func TestCheckOfNetworkedBrokers(t *testing.T) {
 	t.Parallel()
 	keyed := func(r *worker.Registry) error {
-		worker.Handle(r, worker.Kind[[]byte]{Name: "pay", Config: worker.KindConfig{Idempotency: worker.IdempotencyKeyed}}, func(context.Context, []byte) error { return nil })
+		worker.Handle(r, worker.Kind[[]byte]{Name: "pay", Config: worker.KindConfig{Keyed: new(true)}}, func(context.Context, []byte) error { return nil })
 		return nil
 	}
 	rabbit := []string{"CAISSON_BROKER=rabbitmq", "CAISSON_RABBITMQ_URLS=amqp://u:hunter2@nobody.invalid:5672/"}

@@ -89,7 +89,7 @@ func ownRegistry() (float64, error) {
 	}
 	return perCall(func() {
 		now := time.Now()
-		p, _ := r.Admit("hooks.example.com", now, false)
+		p, _ := r.Admit(now, pools.Request{Destination: "hooks.example.com"})
 		p.Done(now, pools.OutcomeSuccess)
 	}), nil
 }
@@ -128,7 +128,7 @@ func ownBytes() (float64, error) {
 	now := time.Now()
 	before := heap()
 	for i := range destinations {
-		p, v := r.Admit("endpoint-"+strconv.Itoa(i), now, false)
+		p, v := r.Admit(now, pools.Request{Destination: "endpoint-" + strconv.Itoa(i)})
 		if !v.OK() {
 			return 0, errors.New("refused: " + v.Reason.String())
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,8 +28,8 @@ func engine(c config) error {
 			run  func() (round, error)
 		}{
 			{&raw, func() (round, error) { return rawRound(c) }},
-			{&plain, func() (round, error) { return workerRound(c, worker.IdempotencyNone) }},
-			{&keyed, func() (round, error) { return workerRound(c, worker.IdempotencyKeyed) }},
+			{&plain, func() (round, error) { return workerRound(c, false) }},
+			{&keyed, func() (round, error) { return workerRound(c, true) }},
 		} {
 			r, err := one.run()
 			if err != nil {
@@ -157,7 +158,7 @@ func rawCycle(ctx context.Context, b *embedded.Broker, c config) error {
 }
 
 // workerRound does the same through client and worker, with a handler that does nothing.
-func workerRound(c config, form worker.Idempotency) (r round, err error) {
+func workerRound(c config, keyed bool) (r round, err error) {
 	err = withBroker(func(ctx context.Context, b *embedded.Broker) error {
 		claims, err := claimsqlite.New(ctx, b.File())
 		if err != nil {
@@ -174,7 +175,7 @@ func workerRound(c config, form worker.Idempotency) (r round, err error) {
 		r.enqueue = rate(c.jobs, start)
 		cfg := worker.Config{Broker: b, Store: claims, DeadLetters: dead, Concurrency: c.slots}
 		began := cpuTime()
-		start, err = runAll(ctx, cfg, c, form)
+		start, err = runAll(ctx, cfg, c, keyed)
 		r.work, r.cpu = rate(c.jobs, start), perJob(c, began)
 		return err
 	})
@@ -214,29 +215,29 @@ func (s *settledCounter) Observe(e worker.Event) {
 }
 
 // runAll works c.jobs off and returns when it began.
-func runAll(ctx context.Context, cfg worker.Config, c config, form worker.Idempotency) (time.Time, error) {
+func runAll(ctx context.Context, cfg worker.Config, c config, keyed bool) (time.Time, error) {
 	start := time.Now()
-	return start, runWorker(ctx, cfg, c.jobs, form, func() {})
+	return start, runWorker(ctx, cfg, c.jobs, keyed, func() {})
 }
 
 // runWorker works that many jobs off with a handler that does nothing. It calls done once the last one is settled, and then stops the worker.
-func runWorker(ctx context.Context, cfg worker.Config, jobs int, form worker.Idempotency, done func()) error {
-	return runHandler(ctx, cfg, jobs, form, func(context.Context, []byte) error { return nil }, done)
+func runWorker(ctx context.Context, cfg worker.Config, jobs int, keyed bool, done func()) error {
+	return runHandler(ctx, cfg, jobs, keyed, func(context.Context, []byte) error { return nil }, done)
 }
 
 // runHandler is runWorker with another handler.
 func runHandler(
-	ctx context.Context, cfg worker.Config, jobs int, form worker.Idempotency, handler func(context.Context, []byte) error, done func(),
+	ctx context.Context, cfg worker.Config, jobs int, keyed bool, handler func(context.Context, []byte) error, done func(),
 ) error {
 	registry := worker.NewRegistry()
-	kind := worker.Kind[[]byte]{Name: "bench", Config: worker.KindConfig{Idempotency: form}}
+	kind := worker.Kind[[]byte]{Name: "bench", Config: worker.KindConfig{Keyed: &keyed}}
 	worker.Handle(registry, kind, handler)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	counter := &settledCounter{done: func() { done(); cancel() }}
 	counter.left.Store(int64(jobs))
 	cfg.Registry = registry
-	cfg.Observer = worker.Observers(cfg.Observer, counter)
+	cfg.Observers = append(slices.Clone(cfg.Observers), counter)
 	w, err := worker.New(cfg)
 	if err != nil {
 		return err

@@ -30,10 +30,10 @@ func framework(c config) error {
 		runtime.GC()
 		runtime.ReadMemStats(&before)
 		began := cpuTime()
-		cfg := worker.Config{Broker: broker, DeadLetters: noDeadLetters{}, Concurrency: c.slots, Observer: observer}
+		cfg := worker.Config{Broker: broker, DeadLetters: noDeadLetters{}, Concurrency: c.slots, Observers: []worker.Observer{observer}}
 		c := c
 		c.jobs = jobs
-		if _, err := runAll(context.Background(), cfg, c, worker.IdempotencyNone); err != nil {
+		if _, err := runAll(context.Background(), cfg, c, false); err != nil {
 			return err
 		}
 		used := cpuTime() - began

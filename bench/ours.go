@@ -33,8 +33,8 @@ func ours(c config, b queue.Broker) []*side {
 				return ackAll(ctx, b, name, c.slots, n, done)
 			},
 		},
-		workerSide(c, b, "worker", worker.IdempotencyNone),
-		workerSide(c, b, "worker+claims", worker.IdempotencyKeyed),
+		workerSide(c, b, "worker", false),
+		workerSide(c, b, "worker+claims", true),
 	}
 }
 
@@ -149,7 +149,7 @@ func drain(free <-chan struct{}) (n int) {
 }
 
 // workerSide enqueues with a client and works off with a worker and a handler that does nothing.
-func workerSide(c config, b queue.Broker, label string, form worker.Idempotency) *side {
+func workerSide(c config, b queue.Broker, label string, keyed bool) *side {
 	return &side{
 		name: label,
 		publish: func(ctx context.Context, name string, n, callers int) error {
@@ -162,12 +162,12 @@ func workerSide(c config, b queue.Broker, label string, form worker.Idempotency)
 				Broker: b, DeadLetters: noDeadLetters{}, Concurrency: c.slots, Queues: []worker.QueueConfig{{Name: name}},
 				Logger: slog.New(slog.DiscardHandler),
 			}
-			if form == worker.IdempotencyNone {
-				return runWorker(ctx, cfg, n, form, done)
+			if !keyed {
+				return runWorker(ctx, cfg, n, keyed, done)
 			}
 			return withClaims(ctx, func(s *claimsqlite.Store) error {
 				cfg.Store = s
-				return runWorker(ctx, cfg, n, form, done)
+				return runWorker(ctx, cfg, n, keyed, done)
 			})
 		},
 	}

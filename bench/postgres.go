@@ -146,8 +146,8 @@ func postgresSide(
 			defer claims.Close()
 			return runHandler(ctx, worker.Config{
 				Broker: b, Store: claims, DeadLetters: noDeadLetters{}, Concurrency: slots, Queues: []worker.QueueConfig{{Name: name}},
-				Logger: slog.New(slog.DiscardHandler), Retention: worker.RetentionConfig{Interval: time.Hour},
-			}, n, worker.IdempotencyKeyed, handler, done)
+				Logger: slog.New(slog.DiscardHandler), CleanUpInterval: time.Hour,
+			}, n, true, handler, done)
 		},
 	}
 }

@@ -138,7 +138,7 @@ func memoryHooks(ctx context.Context, h *hooks, done func()) error {
 	if err != nil {
 		return err
 	}
-	return h.work(ctx, worker.Config{Broker: broker, DeadLetters: noDeadLetters{}}, worker.IdempotencyNone, done)
+	return h.work(ctx, worker.Config{Broker: broker, DeadLetters: noDeadLetters{}}, false, done)
 }
 
 // fullHooks delivers from the embedded queue, with claims in the same file. Enqueuing is not measured.
@@ -163,19 +163,19 @@ func fullHooks(ctx context.Context, h *hooks, done func()) error {
 				}
 			}
 		}
-		return h.work(ctx, worker.Config{Broker: b, Store: claims, DeadLetters: noDeadLetters{}}, worker.IdempotencyKeyed, done)
+		return h.work(ctx, worker.Config{Broker: b, Store: claims, DeadLetters: noDeadLetters{}}, true, done)
 	})
 }
 
 // work delivers h.jobs jobs with a worker.
-func (h *hooks) work(ctx context.Context, cfg worker.Config, form worker.Idempotency, done func()) error {
+func (h *hooks) work(ctx context.Context, cfg worker.Config, keyed bool, done func()) error {
 	registry := worker.NewRegistry()
 	sender, err := webhook.Register(registry, webhook.Config{Endpoints: h.static, Guard: h.guard})
 	if err != nil {
 		return err
 	}
 	defer sender.Close()
-	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.Idempotency = form })
+	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.Keyed = &keyed })
 	metrics, err := promObserver()
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (h *hooks) work(ctx context.Context, cfg worker.Config, form worker.Idempot
 	counter := &settledCounter{done: func() { done(); cancel() }}
 	counter.left.Store(int64(h.jobs))
 	failures := &failureCounter{}
-	cfg.Registry, cfg.Concurrency, cfg.Observer = registry, h.slots, worker.Observers(metrics, failures, counter)
+	cfg.Registry, cfg.Concurrency, cfg.Observers = registry, h.slots, []worker.Observer{metrics, failures, counter}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.Destinations.Default = webhook.DestinationConfig(h.endpoints[0])
 	w, err := worker.New(cfg)

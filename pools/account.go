@@ -5,15 +5,15 @@ import "time"
 // account is what one call is charged to: its destination's permit and its policy's own budget. The breaker hears of the whole call, the
 // budgets of each attempt: in gRFC A6 every failed one costs a token, before it is asked whether there may be another.
 type account struct {
-	permit *Permit
-	budget *Budget // nil if there is none
-	heard  bool    // the budgets know how the last attempt ended
-	last   lastTry
+	permit   *Permit
+	budget   *Budget // nil if there is none
+	recorded bool    // the budgets know how the last attempt ended
+	last     lastTry
 }
 
 // failed tells the budgets of an attempt that is not to be the last.
 func (a *account) failed(now time.Time, o Outcome) {
-	a.heard = true
+	a.recorded = true
 	a.permit.attempted(now, o)
 	if a.budget != nil {
 		a.budget.record(now, o, a.last)
@@ -27,18 +27,18 @@ func (a *account) retry(now time.Time, throttled, hedge bool) bool {
 	}
 	if !a.permit.again(now, throttled, hedge).OK() {
 		if a.budget != nil {
-			a.budget.GiveBack(now, throttled)
+			a.budget.Return(now, throttled)
 		}
 		return false
 	}
-	a.heard, a.last = false, lastTry{!hedge, throttled}
+	a.recorded, a.last = false, lastTry{!hedge, throttled}
 	return true
 }
 
 // done ends the call.
 func (a *account) done(now time.Time, o Outcome) {
-	a.permit.finish(now, o, !a.heard)
-	if a.budget != nil && !a.heard {
+	a.permit.finish(now, o, !a.recorded)
+	if a.budget != nil && !a.recorded {
 		a.budget.record(now, o, a.last)
 	}
 }

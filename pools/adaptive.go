@@ -87,8 +87,8 @@ func (a *aimd) limit(r *aimdRules) uint32 {
 	return max(min(a.lowered, r.highest), r.lowest)
 }
 
-// hear tells of a call that ended at now while inUse were out, itself among them.
-func (a *aimd) hear(r *aimdRules, start, now int64, o Outcome, inUse uint32) {
+// record tells of a call that ended at now while inUse were out, itself among them.
+func (a *aimd) record(r *aimdRules, start, now int64, o Outcome, inUse uint32) {
 	switch {
 	case o == OutcomeFailure, o == OutcomeSlow, o == OutcomeSuccess && r.slow > 0 && now-start > r.slow:
 		a.lower(r, start, now)
@@ -141,7 +141,7 @@ func NewAdaptiveLimit(cfg AdaptiveConfig, highest int) (*AdaptiveLimit, error) {
 func (l *AdaptiveLimit) Done(start, now time.Time, o Outcome, inUse int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.a.hear(&l.rules, stamp(start), stamp(now), o, uint32(max(min(inUse, math.MaxInt32), 0))) //nolint:gosec // bounded right here
+	l.a.record(&l.rules, stamp(start), stamp(now), o, uint32(max(min(inUse, math.MaxInt32), 0))) //nolint:gosec // bounded right here
 	return int(l.a.limit(&l.rules))
 }
 

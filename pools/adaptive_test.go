@@ -124,7 +124,7 @@ func TestLimitFollowsTheCapacity(t *testing.T) {
 	if low, high := rounds(t, r, 0, 20, 10); low != 10 || high != 10 {
 		t.Errorf("limit %d to %d where 10 are served", low, high)
 	}
-	if _, _, d := r.find("a"); d.x != nil {
+	if _, _, d := r.find("a"); d.opt != nil {
 		t.Error("state is kept for a limit that never moved")
 	}
 	r.shardOf("a").mu.Unlock()
@@ -134,7 +134,7 @@ func TestLimitFollowsTheCapacity(t *testing.T) {
 	if low, high := rounds(t, r, 200, 30, 10); low != 10 || high != 10 {
 		t.Errorf("limit %d to %d within 15 rounds after 10 are served again", low, high)
 	}
-	if _, _, d := r.find("a"); d.x != nil {
+	if _, _, d := r.find("a"); d.opt != nil {
 		t.Error("state is kept for a limit that has recovered")
 	}
 	r.shardOf("a").mu.Unlock()
@@ -145,11 +145,11 @@ func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 10, Adaptive: AdaptiveConfig{Min: 2, Decrease: 0.5}}})
 	var out []Permit
 	for range 4 {
-		p, _ := r.Admit("a", t0, false)
+		p, _ := r.Admit(t0, Request{Destination: "a"})
 		out = append(out, p)
 	}
 	for i := range out { // all four are answered 429
-		r.Gate("a", at(time.Second+time.Duration(i)*time.Millisecond), at(10*time.Second))
+		r.Throttle("a", at(time.Second+time.Duration(i)*time.Millisecond), at(10*time.Second))
 		out[i].Done(at(time.Second), OutcomeIgnored)
 	}
 	if s, _ := r.Lookup("a", at(time.Second)); s.Limit != 5 || s.Concurrency != 10 {

@@ -2,20 +2,25 @@ package pools
 
 import "time"
 
-// Peek tells what Admit would answer. It takes nothing and makes no entry. During a ramp it says yes where Admit may hold a
-// call back. retry says that the call is a retry and needs budget.
-func (r *Destinations) Peek(name string, now time.Time, retry bool) Verdict {
-	return r.PeekAs(0, name, now, retry)
+// Request describes a call that asks to be admitted.
+type Request struct {
+	// Destination is whom the call goes to. Empty means nobody in particular: it is always admitted.
+	Destination string
+	// Class says how urgent the call is.
+	Class Class
+	// Retry says that the call is not a first try, and needs retry budget.
+	Retry bool
 }
 
-// PeekAs is Peek for a call of that class.
-func (r *Destinations) PeekAs(class Class, name string, now time.Time, retry bool) Verdict {
-	if name == "" {
+// Peek returns what Admit would answer. It takes nothing and makes no entry. During a ramp it says yes where Admit may hold a
+// call back.
+func (r *Destinations) Peek(now time.Time, req Request) Verdict {
+	if req.Destination == "" {
 		return Verdict{}
 	}
-	s, d := r.peeked(name)
+	s, d := r.peeked(req.Destination)
 	defer s.mu.Unlock()
-	if reason, wait := d.check(stamp(now), retry, min(class, Classes-1)); reason != ReasonOK {
+	if reason, wait := d.check(stamp(now), req.Retry, req.Class); reason != ReasonOK {
 		return Verdict{Reason: reason, Wait: time.Duration(wait)}
 	}
 	if d.s.total != nil {
@@ -26,35 +31,30 @@ func (r *Destinations) PeekAs(class Class, name string, now time.Time, retry boo
 	return Verdict{}
 }
 
-// Admit takes a concurrency permit, a rate token, budget if retry is set, and a breaker permit, all or nothing: a refusal burns
+// Admit takes a concurrency permit, a rate token, budget for a retry, and a breaker permit, all or nothing: a refusal burns
 // nothing. Complete the permit with [Permit.Done].
-func (r *Destinations) Admit(name string, now time.Time, retry bool) (Permit, Verdict) {
-	return r.AdmitAs(0, name, now, retry)
-}
-
-// AdmitAs is Admit for a call of that class.
-func (r *Destinations) AdmitAs(class Class, name string, now time.Time, retry bool) (Permit, Verdict) {
-	if name == "" {
+func (r *Destinations) Admit(now time.Time, req Request) (Permit, Verdict) {
+	if req.Destination == "" {
 		return Permit{}, Verdict{}
 	}
-	s, d := r.entry(name, stamp(now))
+	s, d := r.entry(req.Destination, stamp(now))
 	defer s.unlock()
-	return d.admit(&s.guard, now, retry, min(class, Classes-1))
+	return d.admit(&s.guard, now, req.Retry, req.Class)
 }
 
 // For returns Admit for one destination and first tries, in the form that [CallConfig] takes.
 func (r *Destinations) For(name string) func(now time.Time) (Permit, Verdict) {
-	return func(now time.Time) (Permit, Verdict) { return r.Admit(name, now, false) }
+	return func(now time.Time) (Permit, Verdict) { return r.Admit(now, Request{Destination: name}) }
 }
 
 // NextTry is when it makes sense to ask again: now while a first try would be admitted.
 func (r *Destinations) NextTry(name string, now time.Time) time.Time {
-	return now.Add(r.Peek(name, now, false).Wait)
+	return now.Add(r.Peek(now, Request{Destination: name}).Wait)
 }
 
-// Gate closes a destination until then, as its Retry-After asked. The breaker is not touched. The latest of several gates
-// holds. Bound what a foreign server may ask for before calling this.
-func (r *Destinations) Gate(name string, now, until time.Time) {
+// Throttle refuses calls to a destination until then, as its Retry-After asked. The breaker is not touched. The latest end holds.
+// Bound what a foreign server may ask for before calling this.
+func (r *Destinations) Throttle(name string, now, until time.Time) {
 	if name == "" || !until.After(now) {
 		return
 	}
@@ -62,39 +62,36 @@ func (r *Destinations) Gate(name string, now, until time.Time) {
 	s, d := r.entry(name, at)
 	defer s.unlock()
 	d.touch(at)
-	t := d.trouble()
-	if t.gate <= at { // the first of those that were under way
+	t := d.degrade()
+	if t.throttledUntil <= at { // the first of those that were under way
 		d.throttled(at)
 	}
-	t.gate = max(t.gate, add(at, int64(until.Sub(now))))
+	t.throttledUntil = max(t.throttledUntil, add(at, int64(until.Sub(now))))
 }
 
-// Defer gives a job that is put back its place in the destination's line and returns the delay:
+// Defer queues a job that is put back behind those of its destination and class, ahead of lower classes, and returns the delay:
 //
 //	max(wait + position / drain rate, floor), at most cap/1.2,
-//	plus up to a fifth of that, but not more than one place in the line (1 / drain rate, at least the floor)
+//	plus up to a fifth of that, at most one place in the queue (1 / drain rate, at least the floor)
 //
-// wait is the refusal's hint. position is the number of jobs that were deferred before and are not due yet, so that they come back
-// one by one and not all at once. The drain rate is DrainRate; else, while the breaker is closed, concurrency / average latency of
-// answered calls (Little's law) or the rate of completions in the breaker's window, whichever is higher. While no call was answered,
-// concurrency / max(time since the first job was deferred, 20 ms): calls take at least that long. While the breaker is open, or without a
-// limit on concurrency and an answer, [DefaultDrainRate]. All but the first are at
-// most 95 % of the rate limit, and the plus is then a twentieth of a place, so that each job finds its token. Without a destination the delay
-// is max(wait, 1 s) times a factor in [1, 1.2).
-func (r *Destinations) Defer(name string, now time.Time, wait time.Duration) time.Duration {
-	return r.DeferAs(0, name, now, wait)
-}
-
-// DeferAs is Defer for a job of that class: it has its place before all jobs of the classes behind it, which give way until it is due.
-func (r *Destinations) DeferAs(class Class, name string, now time.Time, wait time.Duration) time.Duration {
-	if name == "" {
+// wait is the refusal's hint; position counts the deferred jobs that are due earlier. The drain rate is the first that is known:
+//
+//   - DrainRate;
+//   - while closed, concurrency / average latency (Little's law) or the completions in the breaker's window, whichever is higher;
+//   - before the first answer, concurrency / max(time since the first deferral, 20 ms);
+//   - 10 per second.
+//
+// Unless it is configured it is at most 95 % of the rate limit, and the jitter a twentieth of a place, so that each job finds its token.
+// Without a destination the delay is max(wait, 1 s) times a factor in [1, 1.2).
+func (r *Destinations) Defer(now time.Time, req Request, wait time.Duration) time.Duration {
+	if req.Destination == "" {
 		return time.Duration(float64(min(max(wait, time.Second), 12*time.Hour)) * (1 + (deferJitter-1)*r.random()))
 	}
 	at := stamp(now)
-	s, d := r.entry(name, at)
+	s, d := r.entry(req.Destination, at)
 	defer s.unlock()
 	d.touch(at)
-	return d.deferFor(at, wait, min(class, Classes-1))
+	return d.deferFor(at, wait, req.Class)
 }
 
 // OpenSince is when the destination left closed for good, that is since when no ordinary call gets through: its breaker is
@@ -129,7 +126,7 @@ func (r *Destinations) Force(name string, now time.Time, o Override) {
 		return
 	}
 	d.touch(at)
-	d.tell(&s.guard, now, d.force(at, o))
+	d.notify(&s.guard, now, d.force(at, o))
 }
 
 // Reset closes a destination's breaker and forgets what it counted, its gate, its line of deferred jobs, and that it was slow. Results of calls still
@@ -142,6 +139,6 @@ func (r *Destinations) Reset(name string, now time.Time) {
 	defer s.unlock()
 	if d != nil {
 		d.took = 0
-		d.tell(&s.guard, now, d.reset(stamp(now)))
+		d.notify(&s.guard, now, d.reset(stamp(now)))
 	}
 }

@@ -56,7 +56,7 @@ func BenchmarkDestinationsAdmitRecord(b *testing.B) {
 		if i++; i%100 == 0 {
 			now = now.Add(100 * time.Microsecond)
 		}
-		p, _ := r.Admit(names[i%len(names)], now, false)
+		p, _ := r.Admit(now, Request{Destination: names[i%len(names)]})
 		p.Done(now, OutcomeSuccess)
 	}
 }
@@ -69,7 +69,7 @@ func BenchmarkDestinationsParallel(b *testing.B) {
 	now := time.Now()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			p, _ := r.Admit("sendgrid", now, false)
+			p, _ := r.Admit(now, Request{Destination: "sendgrid"})
 			p.Done(now, OutcomeSuccess)
 		}
 	})
@@ -90,7 +90,7 @@ func BenchmarkBytesPerDestination(b *testing.B) {
 				}
 				now := time.Now()
 				for i := range n {
-					p, v := r.Admit(fmt.Sprintf("hooks-%06d.example.com", i), now, false)
+					p, v := r.Admit(now, Request{Destination: fmt.Sprintf("hooks-%06d.example.com", i)})
 					if !v.OK() {
 						b.Fatal(v)
 					}

@@ -60,14 +60,14 @@ func (b *Breaker) State() State {
 func (b *Breaker) Force(now time.Time, o Override) {
 	b.g.mu.Lock()
 	defer b.g.unlock()
-	b.d.tell(&b.g, now, b.d.force(stamp(now), o))
+	b.d.notify(&b.g, now, b.d.force(stamp(now), o))
 }
 
 // Reset closes the breaker and forgets what it counted. Results of calls still out are dropped. An override stays.
 func (b *Breaker) Reset(now time.Time) {
 	b.g.mu.Lock()
 	defer b.g.unlock()
-	b.d.tell(&b.g, now, b.d.reset(stamp(now)))
+	b.d.notify(&b.g, now, b.d.reset(stamp(now)))
 }
 
 // Snapshot describes the breaker for display.

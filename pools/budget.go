@@ -133,8 +133,8 @@ func (b *Budget) Retry(now time.Time, throttled bool) bool {
 	return true
 }
 
-// GiveBack returns what Retry took, for a retry that was not made.
-func (b *Budget) GiveBack(now time.Time, throttled bool) {
+// Return returns what Retry took, for a retry that was not made.
+func (b *Budget) Return(now time.Time, throttled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.a.unspend(&b.rules, stamp(now), throttled)

@@ -50,7 +50,7 @@ func TestFinagleBudget(t *testing.T) {
 	if n := retries(b, at(time.Second), false); n != 100 {
 		t.Errorf("%d retries", n)
 	}
-	b.GiveBack(at(time.Second), false)
+	b.Return(at(time.Second), false)
 	if n := retries(b, at(time.Second), false); n != 1 {
 		t.Errorf("%d retries after one was given back", n)
 	}

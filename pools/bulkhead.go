@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// ErrFull means that a bulkhead has no permit and no room to wait for one.
-var ErrFull = errors.New("bulkhead full: no permit and no room to wait")
+// ErrFull means that a bulkhead has no permit and no place in the wait queue for one.
+var ErrFull = errors.New("bulkhead full: no permit and no place in the wait queue")
 
 // BulkheadConfig sizes a bulkhead.
 type BulkheadConfig struct {
@@ -26,7 +26,7 @@ func (c BulkheadConfig) validate() error {
 	case c.Size < 1:
 		return fmt.Errorf("bulkhead size %d: use at least 1", c.Size)
 	case c.Waiting < 0:
-		return fmt.Errorf("bulkhead waiting room %d: use 0 for none, or a positive number", c.Waiting)
+		return fmt.Errorf("bulkhead wait queue %d: use 0 for none, or a positive number", c.Waiting)
 	}
 	return nil
 }
@@ -41,17 +41,17 @@ func BulkheadSize(rate float64, p99 time.Duration, margin float64) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// Bulkhead bounds how many calls run at once, with a bounded waiting room in front. It is safe for concurrent use.
+// Bulkhead bounds how many calls run at once, with a bounded wait queue in front. It is safe for concurrent use.
 type Bulkhead struct {
-	mu       sync.Mutex
-	size     int
-	room     int
-	inUse    int
-	waiters  list.List // of waiter, by class and then in order
-	rejected uint64
+	mu        sync.Mutex
+	size      int
+	queueSize int
+	inUse     int
+	waiters   list.List // of waiter, by class and then in order
+	rejected  uint64
 }
 
-// waiter is one caller in the waiting room.
+// waiter is one caller in the wait queue.
 type waiter struct {
 	class   Class
 	granted chan struct{} // closed when it owns a permit
@@ -62,7 +62,7 @@ func NewBulkhead(cfg BulkheadConfig) (*Bulkhead, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
-	return &Bulkhead{size: cfg.Size, room: cfg.Waiting}, nil
+	return &Bulkhead{size: cfg.Size, queueSize: cfg.Waiting}, nil
 }
 
 // TryAcquire takes a permit if one is free. It never overtakes a caller who waits.
@@ -77,24 +77,20 @@ func (b *Bulkhead) TryAcquire() bool {
 	return true
 }
 
-// Acquire takes a permit, first come first served. It waits in the room until there is one or ctx is done; then it returns
-// ctx's error and holds nothing. It returns [ErrFull] at once when the room is full.
-func (b *Bulkhead) Acquire(ctx context.Context) error { return b.AcquireAs(ctx, 0) }
-
-// AcquireAs is Acquire for a caller of that class: it comes before all classes behind it, and leaves some of the permits and of the room to
-// those before it.
-func (b *Bulkhead) AcquireAs(ctx context.Context, class Class) error {
+// Acquire takes a permit, by class and then first come, first served. It waits in the queue until there is one or ctx is done; then it
+// returns ctx's error and holds nothing. It returns [ErrFull] at once when the queue is full. The sheddable classes leave part of
+// the permits and of the queue to those above them.
+func (b *Bulkhead) Acquire(ctx context.Context, class Class) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	class = min(class, Classes-1)
 	if b.free(class) {
 		b.inUse++
 		b.mu.Unlock()
 		return nil
 	}
-	if !b.hasRoom(class) {
+	if !b.canWait(class) {
 		b.rejected++
 		b.mu.Unlock()
 		return ErrFull
@@ -138,18 +134,14 @@ func (b *Bulkhead) Free() bool {
 	return b.free(0)
 }
 
-// RoomFree reports whether Acquire would not return [ErrFull]: a permit or a place in the room is free.
-func (b *Bulkhead) RoomFree() bool { return b.RoomFreeAs(0) }
-
-// RoomFreeAs is RoomFree for a caller of that class.
-func (b *Bulkhead) RoomFreeAs(class Class) bool {
+// Available reports whether Acquire would not return [ErrFull]: a permit or a place in the queue is free.
+func (b *Bulkhead) Available(class Class) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	class = min(class, Classes-1)
-	return b.free(class) || b.hasRoom(class)
+	return b.free(class) || b.canWait(class)
 }
 
-// Resize changes size and room. When it shrinks, permits that are out and callers that wait keep what they have; when it grows,
+// Resize changes the sizes of bulkhead and queue. When it shrinks, permits that are out and callers that wait keep what they have; when it grows,
 // waiting callers get the new permits.
 func (b *Bulkhead) Resize(cfg BulkheadConfig) error {
 	if err := cfg.validate(); err != nil {
@@ -157,17 +149,17 @@ func (b *Bulkhead) Resize(cfg BulkheadConfig) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.size, b.room = cfg.Size, cfg.Waiting
+	b.size, b.queueSize = cfg.Size, cfg.Waiting
 	b.grant()
 	return nil
 }
 
 // free needs no look at those who wait: grant leaves no permit free to a class while one of it, or before it, waits.
-func (b *Bulkhead) free(class Class) bool { return b.inUse < b.share(class, b.size) }
+func (b *Bulkhead) free(class Class) bool { return b.inUse < b.part(class, b.size) }
 
-func (b *Bulkhead) hasRoom(class Class) bool { return b.waiters.Len() < b.share(class, b.room) }
+func (b *Bulkhead) canWait(class Class) bool { return b.waiters.Len() < b.part(class, b.queueSize) }
 
-func (b *Bulkhead) share(class Class, n int) int {
+func (b *Bulkhead) part(class Class, n int) int {
 	return int(class.of(uint32(min(n, math.MaxInt32)))) //nolint:gosec // not negative
 }
 
@@ -191,11 +183,11 @@ func (b *Bulkhead) grant() {
 
 // BulkheadSnapshot describes a bulkhead for display.
 type BulkheadSnapshot struct {
-	Size    int `json:"size"`
-	InUse   int `json:"in_use"` // above Size for a while after it shrank
-	Room    int `json:"room"`
-	Waiting int `json:"waiting"`
-	// Rejected counts the calls that found neither a permit nor, where they would have waited, room.
+	Size      int `json:"size"`
+	InUse     int `json:"in_use"` // above Size for a while after it shrank
+	QueueSize int `json:"room"`
+	Waiting   int `json:"waiting"`
+	// Rejected counts the calls that found neither a permit nor, where they would have waited, a place in the queue.
 	Rejected uint64 `json:"rejected"`
 }
 
@@ -203,5 +195,5 @@ type BulkheadSnapshot struct {
 func (b *Bulkhead) Snapshot() BulkheadSnapshot {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return BulkheadSnapshot{Size: b.size, InUse: b.inUse, Room: b.room, Waiting: b.waiters.Len(), Rejected: b.rejected}
+	return BulkheadSnapshot{Size: b.size, InUse: b.inUse, QueueSize: b.queueSize, Waiting: b.waiters.Len(), Rejected: b.rejected}
 }

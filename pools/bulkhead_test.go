@@ -27,20 +27,20 @@ func TestBulkheadRefusesAtOnceWhenTheRoomIsFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := bulkhead(t, 1, 1)
-		if !b.TryAcquire() || b.TryAcquire() || b.Free() || !b.RoomFree() {
+		if !b.TryAcquire() || b.TryAcquire() || b.Free() || !b.Available(0) {
 			t.Fatal("one permit, one place to wait")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		waited := make(chan error)
-		go func() { waited <- b.Acquire(ctx) }()
+		go func() { waited <- b.Acquire(ctx, 0) }()
 		synctest.Wait()
-		if b.RoomFree() {
+		if b.Available(0) {
 			t.Error("room is free")
 		}
-		if err := b.Acquire(t.Context()); !errors.Is(err, ErrFull) {
+		if err := b.Acquire(t.Context(), 0); !errors.Is(err, ErrFull) {
 			t.Errorf("got %v", err)
 		}
-		if got, want := b.Snapshot(), (BulkheadSnapshot{Size: 1, InUse: 1, Room: 1, Waiting: 1, Rejected: 2}); got != want {
+		if got, want := b.Snapshot(), (BulkheadSnapshot{Size: 1, InUse: 1, QueueSize: 1, Waiting: 1, Rejected: 2}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		cancel()
@@ -48,7 +48,7 @@ func TestBulkheadRefusesAtOnceWhenTheRoomIsFull(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		b.Release()
-		if err := b.Acquire(ctx); !errors.Is(err, context.Canceled) || !b.Free() {
+		if err := b.Acquire(ctx, 0); !errors.Is(err, context.Canceled) || !b.Free() {
 			t.Errorf("a done context got %v", err)
 		}
 	})
@@ -62,7 +62,7 @@ func TestBulkheadIsFirstComeFirstServed(t *testing.T) {
 		served := make(chan int, 10)
 		for i := range 10 {
 			go func() {
-				if b.Acquire(t.Context()) == nil {
+				if b.Acquire(t.Context(), 0) == nil {
 					served <- i
 				}
 			}()
@@ -101,7 +101,7 @@ func TestBulkheadHandsOnThePermitOfACancelledWait(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			waited := make(chan error)
-			go func() { waited <- b.Acquire(ctx) }()
+			go func() { waited <- b.Acquire(ctx, 0) }()
 			synctest.Wait()
 			b.mu.Lock() // neither can act before both have happened
 			cancel()
@@ -129,7 +129,7 @@ func TestBulkheadLosesNoPermit(t *testing.T) {
 				if (i+n)%3 == 0 {
 					go cancel() // races with the hand-over
 				}
-				if b.Acquire(ctx) == nil {
+				if b.Acquire(ctx, 0) == nil {
 					if now := running.Add(1); now > most.Load() {
 						most.Store(now)
 					}
@@ -193,11 +193,11 @@ func bulkheadModel(t *rapid.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			cancels[id] = cancel
 			full := len(waiting) >= room && (len(running) >= size || len(waiting) > 0)
-			if b.RoomFree() == full {
+			if b.Available(0) == full {
 				t.Fatalf("RoomFree = %v", !full)
 			}
 			go func() {
-				if b.Acquire(ctx) == nil {
+				if b.Acquire(ctx, 0) == nil {
 					mu.Lock()
 					defer mu.Unlock()
 					got = append(got, id)
@@ -247,7 +247,7 @@ func bulkheadModel(t *rapid.T) {
 		"": func(t *rapid.T) {
 			synctest.Wait()
 			s := b.Snapshot()
-			if s.InUse != len(running) || s.Waiting != len(waiting) || s.Size != size || s.Room != room {
+			if s.InUse != len(running) || s.Waiting != len(waiting) || s.Size != size || s.QueueSize != room {
 				t.Fatalf("%+v, want %d running and %d waiting of %d and %d", s, len(running), len(waiting), size, room)
 			}
 			mu.Lock()

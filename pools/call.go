@@ -60,7 +60,7 @@ func (p *Policy[T]) guarded(caller context.Context, fn func(context.Context) (T,
 	ctx, cancel := context.WithTimeout(caller, p.cfg.Timeout)
 	defer cancel()
 	if b := p.cfg.Bulkhead; b != nil {
-		if err := b.Acquire(ctx); err != nil {
+		if err := b.Acquire(ctx, 0); err != nil {
 			if errors.Is(err, ErrFull) {
 				p.note(&p.stats.refused, CallEventRefused)
 			}

@@ -316,16 +316,16 @@ func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 			}
 		}
 		for i := range 200 { // the worker's way: each attempt has a permit of its own
-			first, _ := r.Admit("hooks", time.Now(), false)
+			first, _ := r.Admit(time.Now(), Request{Destination: "hooks"})
 			first.Done(time.Now(), OutcomeFailure)
-			again, v := r.Admit("hooks", time.Now(), true)
+			again, v := r.Admit(time.Now(), Request{Destination: "hooks", Retry: true})
 			if !v.OK() {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}
 			again.Done(time.Now(), OutcomeSuccess)
 		}
 		for i := range 100 {
-			p, v := r.Admit("down", time.Now(), true)
+			p, v := r.Admit(time.Now(), Request{Destination: "down", Retry: true})
 			if ok := i < 35; v.OK() != ok {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}

@@ -7,8 +7,8 @@ import (
 
 // circuit is the state machine of a breaker. Its owner holds a mutex around every call and tells the hooks afterwards.
 type circuit struct {
-	win *window  // nil until a call completed since the last transition
-	tr  *trouble // nil for the healthy majority
+	win *window   // nil until a call completed since the last transition
+	tr  *degraded // nil for the healthy majority
 	// gen rises with each transition and reset; results of an older generation are dropped.
 	gen      uint32
 	out      uint32 // permits out, whatever their generation
@@ -19,25 +19,25 @@ type circuit struct {
 	laned    bool  // the permits out are counted in the slow lane
 }
 
-// trouble is what only a destination needs that is, or was a moment ago, not simply closed.
-type trouble struct {
-	since     int64   // last transition
-	openSince int64   // when it left closed; never while closed
-	until     int64   // open: when probes may start
-	forced    int64   // when the override was set
-	gate      int64   // the destination asked to be left alone until then
-	line      lines   // when the next deferred job of each class is due
-	blind     int64   // when the first job was deferred before any call was answered
-	probes    []int64 // starts of the probes that are out
-	credit    uint32  // ramp: shares saved up, in 1/65536
-	opens     uint8   // rounds of probes that failed in a row
-	good, bad uint8   // probes that reported
-	ramping   bool
+// degraded is what only a destination needs that is, or was a moment ago, not simply closed.
+type degraded struct {
+	since          int64   // last transition
+	openSince      int64   // when it left closed; never while closed
+	until          int64   // open: when probes may start
+	forced         int64   // when the override was set
+	throttledUntil int64   // the destination asked to be left alone until then
+	backlog        backlog // when the next deferred job of each class is due
+	blind          int64   // when the first job was deferred before any call was answered
+	probes         []int64 // starts of the probes that are out
+	credit         uint32  // ramp: shares saved up, in 1/65536
+	opens          uint8   // rounds of probes that failed in a row
+	good, bad      uint8   // probes that reported
+	ramping        bool
 }
 
-func (c *circuit) trouble() *trouble {
+func (c *circuit) degrade() *degraded {
 	if c.tr == nil {
-		c.tr = &trouble{since: never, openSince: never, until: never, forced: never, gate: never, line: noLines, blind: never}
+		c.tr = &degraded{since: never, openSince: never, until: never, forced: never, throttledUntil: never, backlog: noBacklog, blind: never}
 	}
 	return c.tr
 }
@@ -48,7 +48,7 @@ func (c *circuit) settled(cfg *BreakerConfig, now int64) bool {
 	if t == nil {
 		return true
 	}
-	if c.state != StateClosed || c.override != OverrideNone || t.gate > now || t.line.end() > now || c.ramping(cfg, now) {
+	if c.state != StateClosed || c.override != OverrideNone || t.throttledUntil > now || t.backlog.end() > now || c.ramping(cfg, now) {
 		return false
 	}
 	c.tr = nil
@@ -87,7 +87,7 @@ func (c *circuit) check(cfg *BreakerConfig, now int64) (Reason, int64) {
 }
 
 // live counts the probes that started after dead and tells how long the oldest of them still has.
-func (t *trouble) live(dead int64) (n int, first int64) {
+func (t *degraded) live(dead int64) (n int, first int64) {
 	first = probeHint
 	for _, start := range t.probes {
 		if start > dead {
@@ -236,7 +236,7 @@ func (c *circuit) trip(s *settings, now int64, reason TransitionReason) change {
 
 // move enters a state with fresh counts.
 func (c *circuit) move(now int64, to State, reason TransitionReason) change {
-	t := c.trouble()
+	t := c.degrade()
 	ch := change{from: c.state, to: to, reason: reason}
 	switch {
 	case to == StateClosed:
@@ -253,7 +253,7 @@ func (c *circuit) move(now int64, to State, reason TransitionReason) change {
 // reset closes the breaker and forgets what it counted. The override stays.
 func (c *circuit) reset(now int64) change {
 	ch := c.move(now, StateClosed, TransitionReasonReset)
-	c.tr.opens, c.tr.gate, c.tr.line = 0, never, noLines
+	c.tr.opens, c.tr.throttledUntil, c.tr.backlog = 0, never, noBacklog
 	return ch
 }
 
@@ -270,7 +270,7 @@ func (c *circuit) force(now int64, o Override) change {
 	case OverrideClosed:
 		reason = TransitionReasonForcedClosed
 	}
-	c.trouble().forced = now
+	c.degrade().forced = now
 	return change{from: c.state, to: c.state, reason: reason}
 }
 

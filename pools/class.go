@@ -1,49 +1,84 @@
 package pools
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// Class says how urgent calls are. 0 comes first, and is what everything is that says nothing. Under overload the class with the highest number
-// is put back first: each leaves a fifth of the places, and at least one where there are two, to each class before it, and gives way while
-// calls of a class before it have been put back and are not due yet. It does not give way where nothing runs at all.
-type Class uint8
+// Class says how urgent a call is. Calls of a higher class come first. Under overload the sheddable ones are put back first: they
+// leave a fifth of the places (two fifths for the lowest), and at least one where there are two, to those above, and give way while calls
+// above them are put back and not due yet, unless nothing runs at all. The zero value is [ClassCritical].
+type Class int8
 
-// Classes is how many there are.
-const Classes = 3
+// The classes, highest first.
+const (
+	ClassCriticalPlus  Class = -1
+	ClassCritical      Class = 0
+	ClassSheddablePlus Class = 1
+	ClassSheddable     Class = 2
+)
 
-// reserve is the part of the places that a class leaves to each class before it.
+var classNames = [...]string{"critical_plus", "critical", "sheddable_plus", "sheddable"}
+
+// String returns the name.
+func (c Class) String() string { return classNames[c.rank()] }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler]. It knows the names and nothing else.
+func (c *Class) UnmarshalText(text []byte) error {
+	i := slices.Index(classNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("class %q: use %s", text, strings.Join(classNames[:], ", "))
+	}
+	*c = Class(i) + ClassCriticalPlus //nolint:gosec // one of four
+	return nil
+}
+
+// rank counts the classes from 0, the highest. What is out of range counts as the nearest.
+func (c Class) rank() int {
+	return int(min(max(c, ClassCriticalPlus), ClassSheddable) - ClassCriticalPlus)
+}
+
+// reserve is the part of the places that a sheddable class leaves to each class above it, critical_plus not counted.
 const reserve = 5
 
 // of is how many of n places a class may use.
 func (c Class) of(n uint32) uint32 {
-	if c == 0 || n <= 1 {
+	if c <= ClassCritical || n <= 1 {
 		return n
 	}
+	c = min(c, ClassSheddable)
 	left := (uint64(n)*uint64(c) + reserve - 1) / reserve
 	return uint32(max(int64(n)-int64(left), 1)) //nolint:gosec // at most n
 }
 
-// lines are the ends of the lines in which calls that were put back wait, by class. Whoever comes before others moves their line on.
-type lines [Classes]int64
+// backlog holds, by class, when the next deferred call would be due.
+type backlog [len(classNames)]int64
 
-var noLines = lines{never, never, never}
+var noBacklog = backlog{never, never, never, never}
 
-// ahead is the end of the lines before a class; never if there are none.
-func (l *lines) ahead(c Class) int64 {
-	if c == 0 {
+// ahead is the end of the backlog of the classes above c; never if there is none.
+func (b *backlog) ahead(c Class) int64 {
+	if c.rank() == 0 {
 		return never
 	}
-	return slices.Max(l[:c])
+	return slices.Max(b[:c.rank()])
 }
 
-// end is the end of all lines.
-func (l *lines) end() int64 { return slices.Max(l[:]) }
+// end is the end of the whole backlog.
+func (b *backlog) end() int64 { return slices.Max(b[:]) }
 
-// join puts one more into the line of its class and returns when it is due: at from, or behind those before it, and at last at the latest.
-func (l *lines) join(c Class, from, place, last int64) (due int64) {
-	due = min(max(from, slices.Max(l[:c+1])), last)
-	l[c] = min(add(due, place), last)
-	for i := range l[c+1:] {
-		if behind := &l[int(c)+1+i]; *behind > from {
+// join adds a call and returns when it is due: at from, or behind those of its class and above, and at last at the latest. Those of
+// lower classes move on.
+func (b *backlog) join(c Class, from, place, last int64) (due int64) {
+	rank := c.rank()
+	due = min(max(from, slices.Max(b[:rank+1])), last)
+	b[rank] = min(add(due, place), last)
+	for i := range b[rank+1:] {
+		if behind := &b[rank+1+i]; *behind > from {
 			*behind = min(add(*behind, place), last)
 		}
 	}

@@ -14,11 +14,13 @@ import (
 
 func TestClassesLeavePlacesToThoseBefore(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[uint32][Classes]uint32{
-		0: {0, 0, 0}, 1: {1, 1, 1}, 2: {2, 1, 1}, 3: {3, 2, 1}, 5: {5, 4, 3}, 6: {6, 4, 3}, 10: {10, 8, 6}, 1_000_000: {1_000_000, 800_000, 600_000},
+	for n, want := range map[uint32][4]uint32{
+		0: {0, 0, 0, 0}, 1: {1, 1, 1, 1}, 2: {2, 2, 1, 1}, 3: {3, 3, 2, 1}, 5: {5, 5, 4, 3}, 6: {6, 6, 4, 3}, 10: {10, 10, 8, 6},
+		1_000_000: {1_000_000, 1_000_000, 800_000, 600_000},
 	} {
-		for c, want := range want {
-			if got := Class(c).of(n); got != want {
+		for i, want := range want {
+			c := Class(i) + ClassCriticalPlus
+			if got := c.of(n); got != want {
 				t.Errorf("class %d may use %d of %d, want %d", c, got, n, want)
 			}
 		}
@@ -30,14 +32,14 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 5}})
 	take := func(class Class) (n int) {
 		for {
-			if p := r.PeekAs(class, "a", t0, false); !p.OK() {
-				_, v := r.AdmitAs(class, "a", t0, false)
+			if p := r.Peek(t0, Request{Destination: "a", Class: class}); !p.OK() {
+				_, v := r.Admit(t0, Request{Destination: "a", Class: class})
 				if v != p || v.Reason != ReasonConcurrencyFull {
 					t.Fatalf("Peek %+v, Admit %+v", p, v)
 				}
 				return n
 			}
-			if _, v := r.AdmitAs(class, "a", t0, false); !v.OK() {
+			if _, v := r.Admit(t0, Request{Destination: "a", Class: class}); !v.OK() {
 				t.Fatal(v)
 			}
 			n++
@@ -46,7 +48,7 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 	for _, tt := range []struct {
 		class Class
 		want  int
-	}{{2, 3}, {200, 0}, {1, 1}, {0, 1}} {
+	}{{2, 3}, {100, 0}, {1, 1}, {0, 1}} {
 		if got := take(tt.class); got != tt.want {
 			t.Errorf("class %d got %d permits, want %d", tt.class, got, tt.want)
 		}
@@ -60,10 +62,10 @@ func TestLowClassesGiveWay(t *testing.T) {
 	send(t, r, "a", t0, OutcomeSuccess)
 	var low, first time.Duration
 	for range 100 {
-		low = r.DeferAs(1, "a", t0, 100*time.Millisecond)
+		low = r.Defer(t0, Request{Destination: "a", Class: 1}, 100*time.Millisecond)
 	}
-	end := r.DeferAs(2, "a", t0, 0)
-	first = r.DeferAs(0, "a", t0, 100*time.Millisecond)
+	end := r.Defer(t0, Request{Destination: "a", Class: 2}, 0)
+	first = r.Defer(t0, Request{Destination: "a", Class: 0}, 100*time.Millisecond)
 	if s, _ := r.Lookup("a", t0); s.Waiting < 101 || end < 10*time.Second {
 		t.Errorf("%d wait, the last one for %v: want all that were put back, of all classes", s.Waiting, end)
 	}
@@ -71,24 +73,24 @@ func TestLowClassesGiveWay(t *testing.T) {
 		t.Errorf("the last low job waits for %v, the first of the class before it for %v", low, first)
 	}
 	now := at(150 * time.Millisecond)
-	r.DeferAs(0, "a", now, time.Second)
-	p, v := r.Admit("a", now, false)
+	r.Defer(now, Request{Destination: "a", Class: 0}, time.Second)
+	p, v := r.Admit(now, Request{Destination: "a"})
 	if !v.OK() {
 		t.Fatalf("%+v", v)
 	}
-	if v := r.PeekAs(1, "a", now, false); v.Reason != ReasonOutranked || v.Wait <= 0 || v.Wait > 5*time.Second {
+	if v := r.Peek(now, Request{Destination: "a", Class: 1}); v.Reason != ReasonOutranked || v.Wait <= 0 || v.Wait > 5*time.Second {
 		t.Errorf("low: %+v", v)
 	}
-	if v := r.PeekAs(1, "a", at(4*time.Second), false); !v.OK() {
+	if v := r.Peek(at(4*time.Second), Request{Destination: "a", Class: 1}); !v.OK() {
 		t.Errorf("nobody waits any more: %+v", v)
 	}
 	p.Done(now, OutcomeSuccess)
-	if v := r.PeekAs(1, "a", now.Add(100*time.Millisecond), false); !v.OK() {
+	if v := r.Peek(now.Add(100*time.Millisecond), Request{Destination: "a", Class: 1}); !v.OK() {
 		t.Errorf("nothing runs, and there is a token: %+v", v)
 	}
 	// What was put back for long does not keep an idle destination idle.
-	r.DeferAs(0, "b", t0, time.Hour)
-	if v := r.PeekAs(2, "b", t0, false); !v.OK() {
+	r.Defer(t0, Request{Destination: "b", Class: 0}, time.Hour)
+	if v := r.Peek(t0, Request{Destination: "b", Class: 2}); !v.OK() {
 		t.Errorf("%+v", v)
 	}
 }
@@ -96,16 +98,16 @@ func TestLowClassesGiveWay(t *testing.T) {
 func TestLinesKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		l, now, place := noLines, int64(0), int64(10)
+		l, now, place := noBacklog, int64(0), int64(10)
 		last := int64(1_000_000)
 		for range rapid.IntRange(1, 50).Draw(t, "jobs") {
-			c := Class(rapid.IntRange(0, Classes-1).Draw(t, "class"))
+			c := Class(rapid.IntRange(-1, 2).Draw(t, "class"))
 			before := l
 			due := l.join(c, now, place, last)
 			switch {
 			case due < now || due > last:
 				t.Fatalf("due at %d", due)
-			case c > 0 && due < before.ahead(c), due < before[c]:
+			case due < before.ahead(c), due < before[c.rank()]:
 				t.Fatalf("class %d is due at %d, before %v", c, due, before)
 			case l.end() < before.end():
 				t.Fatalf("%v -> %v", before, l)
@@ -129,7 +131,7 @@ func TestBulkheadServesClassesInOrder(t *testing.T) {
 		var wg sync.WaitGroup
 		want := func(class Class) {
 			wg.Go(func() {
-				if err := b.AcquireAs(t.Context(), class); err != nil {
+				if err := b.Acquire(t.Context(), class); err != nil {
 					t.Error(err)
 				}
 				mu.Lock()
@@ -175,15 +177,15 @@ func TestBulkheadRoomIsKeptToo(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		got := 0
-		for b.RoomFreeAs(1) {
-			wg.Go(func() { _ = b.AcquireAs(ctx, 1) })
+		for b.Available(1) {
+			wg.Go(func() { _ = b.Acquire(ctx, 1) })
 			synctest.Wait()
 			got++
 		}
-		if err := b.AcquireAs(ctx, 1); got != 4 || !errors.Is(err, ErrFull) {
+		if err := b.Acquire(ctx, 1); got != 4 || !errors.Is(err, ErrFull) {
 			t.Errorf("%d of class 1 wait in a room of 5, the next got %v", got, err)
 		}
-		if !b.RoomFreeAs(0) {
+		if !b.Available(0) {
 			t.Error("no room is left for class 0")
 		}
 		cancel()
@@ -197,20 +199,34 @@ func TestBulkheadRoomIsKeptToo(t *testing.T) {
 
 func TestWhoComesBeforeMovesTheOthersOn(t *testing.T) {
 	t.Parallel()
-	l := noLines
+	l := noBacklog
 	for i, tt := range []struct {
 		class Class
 		due   int64
-		want  lines
+		want  backlog
 	}{
-		{1, 0, lines{never, 10, never}},
-		{1, 10, lines{never, 20, never}},
-		{2, 20, lines{never, 20, 30}},
-		{0, 0, lines{10, 30, 40}},
-		{1, 30, lines{10, 40, 50}},
+		{1, 0, backlog{never, never, 10, never}},
+		{1, 10, backlog{never, never, 20, never}},
+		{2, 20, backlog{never, never, 20, 30}},
+		{0, 0, backlog{never, 10, 30, 40}},
+		{1, 30, backlog{never, 10, 40, 50}},
 	} {
 		if due := l.join(tt.class, 0, 10, 1000); due != tt.due || l != tt.want {
 			t.Errorf("%d: class %d is due at %d, lines %v; want %d, %v", i, tt.class, due, l, tt.due, tt.want)
 		}
+	}
+}
+
+func TestClassIsReadByName(t *testing.T) {
+	for _, want := range []Class{ClassCriticalPlus, ClassCritical, ClassSheddablePlus, ClassSheddable} {
+		text, _ := want.MarshalText()
+		var got Class
+		if err := got.UnmarshalText(text); err != nil || got != want {
+			t.Errorf("%s is read as %v, %v", text, got, err)
+		}
+	}
+	c := ClassSheddable
+	if err := c.UnmarshalText([]byte("1")); err == nil || c != ClassSheddable {
+		t.Errorf("a number is read as %v", c)
 	}
 }

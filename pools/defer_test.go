@@ -15,19 +15,19 @@ func TestDeferSpacesJobsByTheDrainRate(t *testing.T) {
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2}})
 	for i := range 10 {
 		want := 10*time.Second + time.Duration(i)*500*time.Millisecond
-		if got := r.Defer("a", t0, 10*time.Second); got != want {
+		if got := r.Defer(t0, Request{Destination: "a"}, 10*time.Second); got != want {
 			t.Fatalf("job %d: %v, want %v", i, got, want)
 		}
 	}
-	if got := r.Defer("a", at(12*time.Second), 0); got != 3*time.Second { // seven are still to come
+	if got := r.Defer(at(12*time.Second), Request{Destination: "a"}, 0); got != 3*time.Second { // seven are still to come
 		t.Errorf("got %v", got)
 	}
-	if got := r.Defer("a", at(time.Hour), 0); got != 100*time.Millisecond {
+	if got := r.Defer(at(time.Hour), Request{Destination: "a"}, 0); got != 100*time.Millisecond {
 		t.Errorf("the line is long over, got %v, want the floor", got)
 	}
-	r.Defer("a", t0, time.Hour)
+	r.Defer(t0, Request{Destination: "a"}, time.Hour)
 	r.Reset("a", t0)
-	if got := r.Defer("a", t0, 5*time.Second); got != 5*time.Second {
+	if got := r.Defer(t0, Request{Destination: "a"}, 5*time.Second); got != 5*time.Second {
 		t.Errorf("after a reset: %v", got)
 	}
 }
@@ -41,7 +41,7 @@ func TestDeferDrainRate(t *testing.T) {
 		outcome Outcome
 		want    float64
 	}{
-		"unknown":                 {DestinationConfig{}, 0, 0, OutcomeSuccess, DefaultDrainRate},
+		"unknown":                 {DestinationConfig{}, 0, 0, OutcomeSuccess, defaultDrainRate},
 		"measured":                {DestinationConfig{}, 1500, time.Second, OutcomeSuccess, 50},
 		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, OutcomeSuccess, 30},
 		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, OutcomeSlow, 0.1},
@@ -53,14 +53,14 @@ func TestDeferDrainRate(t *testing.T) {
 		r := registry(t, DestinationsConfig{Random: zero, Default: tt.cfg})
 		now := t0.Add(tt.took)
 		for range tt.calls {
-			p, v := r.Admit("a", t0, false)
+			p, v := r.Admit(t0, Request{Destination: "a"})
 			if !v.OK() {
 				t.Fatalf("%s: %+v", name, v)
 			}
 			p.Done(now, tt.outcome)
 		}
-		r.Defer("a", now, time.Minute)
-		got, want := r.Defer("a", now, time.Minute)-time.Minute, time.Duration(math.Ceil(1e9/tt.want))
+		r.Defer(now, Request{Destination: "a"}, time.Minute)
+		got, want := r.Defer(now, Request{Destination: "a"}, time.Minute)-time.Minute, time.Duration(math.Ceil(1e9/tt.want))
 		if diff := got - want; diff < -time.Microsecond || diff > time.Microsecond {
 			t.Errorf("%s: apart by %v, want %v", name, got, want)
 		}
@@ -73,8 +73,8 @@ func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 5}}})
 	send(t, r, "a", t0, OutcomeSuccess)
 	send(t, r, "a", t0, times(4, OutcomeFailure)...)
-	first := r.Defer("a", t0, time.Minute)
-	if got := r.Defer("a", t0, time.Minute) - first; got != time.Second/DefaultDrainRate {
+	first := r.Defer(t0, Request{Destination: "a"}, time.Minute)
+	if got := r.Defer(t0, Request{Destination: "a"}, time.Minute) - first; got != time.Second/defaultDrainRate {
 		t.Errorf("apart by %v", got)
 	}
 }
@@ -84,14 +84,14 @@ func TestDeferSlowsDownWhileNothingIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 2}})
 	for range 2 {
-		if _, v := r.Admit("a", t0, false); !v.OK() {
+		if _, v := r.Admit(t0, Request{Destination: "a"}); !v.OK() {
 			t.Fatalf("%+v", v)
 		}
 	}
-	r.Defer("a", t0, 0)
+	r.Defer(t0, Request{Destination: "a"}, 0)
 	for _, age := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
-		first := r.Defer("a", t0.Add(age), 3*time.Minute)
-		if got, want := r.Defer("a", t0.Add(age), 3*time.Minute)-first, age/2; got < want-time.Microsecond || got > want+time.Microsecond {
+		first := r.Defer(t0.Add(age), Request{Destination: "a"}, 3*time.Minute)
+		if got, want := r.Defer(t0.Add(age), Request{Destination: "a"}, 3*time.Minute)-first, age/2; got < want-time.Microsecond || got > want+time.Microsecond {
 			t.Errorf("after %s apart by %s, want %s", age, got, want)
 		}
 	}
@@ -113,10 +113,10 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 		for range rapid.SampledFrom([]int{1, 10, 2000}).Draw(t, "jobs") {
 			u = rapid.Float64Range(0, 0.999).Draw(t, "u")
 			wait := time.Duration(rapid.Int64().Draw(t, "wait"))
-			if got := r.Defer("a", now, wait); got < 2*time.Second || got > time.Minute {
+			if got := r.Defer(now, Request{Destination: "a"}, wait); got < 2*time.Second || got > time.Minute {
 				t.Fatalf("Defer(%v) = %v", wait, got)
 			}
-			if got := r.Defer("", now, wait); got < time.Second || got > 15*time.Hour {
+			if got := r.Defer(now, Request{Destination: ""}, wait); got < time.Second || got > 15*time.Hour {
 				t.Fatalf("without a destination: Defer(%v) = %v", wait, got)
 			}
 			now = now.Add(time.Duration(rapid.IntRange(0, 100).Draw(t, "ms")) * time.Millisecond)
@@ -140,9 +140,9 @@ func TestSnapshotCountsTheLine(t *testing.T) {
 	if n := waiting(t0); n != 0 {
 		t.Errorf("%d before anything was deferred", n)
 	}
-	open := r.Peek("a", t0, false).Wait
+	open := r.Peek(t0, Request{Destination: "a"}).Wait
 	for range 10 {
-		r.Defer("a", t0, open)
+		r.Defer(t0, Request{Destination: "a"}, open)
 	}
 	for _, tt := range []struct {
 		after time.Duration

@@ -35,7 +35,7 @@ type destination struct {
 	young   uint16 // how many moments later the younger group last grew
 	took    uint16 // how long calls take as the slow lane sees it, in parts of its threshold, a moving average; 0 if none has ended
 	allowance
-	x *extra // nil for most
+	opt *optional // nil for most
 }
 
 // Hints for refusals whose end nobody can know.
@@ -53,10 +53,10 @@ func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) 
 	if reason == ReasonForcedOpen {
 		return reason, wait
 	}
-	if d.tr != nil && d.tr.gate-now > wait && d.tr.gate > now {
-		return ReasonGated, d.tr.gate - now
+	if d.tr != nil && d.tr.throttledUntil-now > wait && d.tr.throttledUntil > now {
+		return ReasonThrottled, d.tr.throttledUntil - now
 	}
-	if other := d.elsewhere(now); other > wait {
+	if other := d.sharedWait(now); other > wait {
 		return ReasonSharedOpen, other
 	}
 	if reason != ReasonOK {
@@ -82,10 +82,10 @@ func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) 
 
 // outranked is how long a call gives way to those before it; 0 if there are none. It does not to an empty room.
 func (d *destination) outranked(now int64, class Class) int64 {
-	if class == 0 || d.tr == nil || d.out == 0 && d.tat <= now {
+	if d.tr == nil || d.out == 0 && d.tat <= now {
 		return 0
 	}
-	ahead := d.tr.line.ahead(class)
+	ahead := d.tr.backlog.ahead(class)
 	if ahead <= now {
 		return 0
 	}
@@ -132,9 +132,9 @@ func (d *destination) capacity() float64 {
 // corrects that with what it sees: while none has been answered, they take at least as long as jobs have been deferred for. So the
 // backlog of a quick destination is back at once, and that of one that hangs comes less and less often.
 func (d *destination) guess(at int64) float64 {
-	t := d.trouble()
+	t := d.degrade()
 	if d.state != StateClosed || d.s.concurrency == 0 {
-		return DefaultDrainRate
+		return defaultDrainRate
 	}
 	if t.blind == never {
 		t.blind = at
@@ -148,7 +148,7 @@ const quickCall = int64(20 * time.Millisecond)
 // plain says that there is nothing to ask or take but the permit: the destination is well and has no rate limit.
 func (d *destination) plain(class Class) bool {
 	s := d.s
-	return d.tr == nil && (d.x == nil || d.x.peer == nil) && d.state == StateClosed && d.override == OverrideNone && s.rate.interval == 0 && s.total == nil &&
+	return d.tr == nil && (d.opt == nil || d.opt.peer == nil) && d.state == StateClosed && d.override == OverrideNone && s.rate.interval == 0 && s.total == nil &&
 		(s.concurrency == 0 || d.out < class.of(d.limit()))
 }
 
@@ -183,12 +183,12 @@ func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (P
 		d.spend(&d.s.budget, false)
 	}
 	probe, ch := d.circuit.admit(&d.s.breaker, at)
-	d.tell(g, now, ch)
+	d.notify(g, now, ch)
 	return Permit{g: g, d: d, start: at, gen: d.gen, group: group, probe: probe, last: lastTry{retry: retry}}, Verdict{}
 }
 
-// tell queues a transition for the hooks.
-func (d *destination) tell(g *guard, now time.Time, ch change) {
+// notify queues a transition for the hooks.
+func (d *destination) notify(g *guard, now time.Time, ch change) {
 	if ch.reason != "" {
 		g.hooks.push(Transition{Destination: d.name, From: ch.from, To: ch.to, Reason: ch.reason, At: now})
 	}
@@ -226,15 +226,15 @@ func (d *destination) configure(at int64, s *settings) {
 		d.setLaned(false)
 	}
 	d.s = s
-	if d.x != nil {
+	if d.opt != nil {
 		if s.aimd == nil {
-			d.x.aimd = aimd{}
+			d.opt.aimd = aimd{}
 		}
 		if !s.shared {
-			d.x.peer = nil
+			d.opt.peer = nil
 		}
 		if s.timeout == nil {
-			d.x.took = nil
+			d.opt.took = nil
 		}
 		d.slim()
 	}
@@ -244,9 +244,9 @@ func (d *destination) configure(at int64, s *settings) {
 // several workers apart, and a place of it does. Under a rate limit it has to be less than what the line is slower than the limit: a job
 // that comes too early for its token loses its turn, and the token with it.
 func (d *destination) deferFor(at int64, hint time.Duration, class Class) time.Duration {
-	s, t := d.s, d.trouble()
+	s, t := d.s, d.degrade()
 	last, place := add(at, s.cap), int64(math.Ceil(1e9/d.drainRate(at)))
-	due := t.line.join(class, add(at, int64(max(hint, 0))), place, last)
+	due := t.backlog.join(class, add(at, int64(max(hint, 0))), place, last)
 	delay := min(max(due-at, s.floor), int64(float64(s.cap)/deferJitter))
 	spread := float64(max(place, s.floor))
 	if s.rateLimit > 0 && s.drain <= 0 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// DefaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
-const DefaultDrainRate = 10.0
+// defaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
+const defaultDrainRate = 10.0
 
 // Toggle is yes, no, or what the default says.
 type Toggle uint8
@@ -115,9 +115,9 @@ func (c DestinationConfig) validate() error {
 type DestinationsConfig struct {
 	// Default holds for every destination.
 	Default DestinationConfig
-	// Overrides holds for the destination of that name, which is normalised. Zero fields are taken from Default; negative
+	// ByName holds for the destination of that name, which is normalised. Zero fields are taken from Default; negative
 	// ones switch a limit off.
-	Overrides map[string]DestinationConfig
+	ByName map[string]DestinationConfig
 	// SlowLane keeps slow destinations from holding every place. The zero value does not.
 	SlowLane SlowLaneConfig
 	// Rate limits all destinations together. A call that another limit refuses takes nothing from it.
@@ -164,14 +164,14 @@ func (c DestinationsConfig) validate() error {
 
 // table is a DestinationsConfig, resolved. It is immutable.
 type table struct {
-	base      DestinationConfig
-	def       *settings
-	overrides map[string]*settings
-	max       int64
-	idle      time.Duration
-	total     *Limiter // nil if there is no such limit
-	lane      *lane    // likewise
-	random    func() float64
+	base   DestinationConfig
+	def    *settings
+	byName map[string]*settings
+	max    int64
+	idle   time.Duration
+	total  *Limiter // nil if there is no such limit
+	lane   *lane    // likewise
+	random func() float64
 }
 
 func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random func() float64) (*table, error) {
@@ -182,7 +182,7 @@ func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random f
 		total = nil
 	}
 	t := &table{
-		base: c.Default, overrides: map[string]*settings{}, max: int64(c.Max), idle: c.IdleAfter, total: total, random: random,
+		base: c.Default, byName: map[string]*settings{}, max: int64(c.Max), idle: c.IdleAfter, total: total, random: random,
 	}
 	if c.SlowLane.Slots > 0 {
 		t.lane = &lane{slots: int64(c.SlowLane.Slots), over: int64(c.SlowLane.Over), held: held}
@@ -192,9 +192,9 @@ func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random f
 		return nil, fmt.Errorf("default: %w", err)
 	}
 	equal := map[DestinationConfig]*settings{} // thousands of overrides are often all the same
-	for raw, over := range c.Overrides {
+	for raw, over := range c.ByName {
 		name := NormalizeDestination(raw)
-		if name == "" || t.overrides[name] != nil {
+		if name == "" || t.byName[name] != nil {
 			return nil, fmt.Errorf("override %q: name is empty or given twice once normalised to %q: keep one", raw, name)
 		}
 		if equal[over] == nil {
@@ -202,13 +202,13 @@ func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random f
 				return nil, fmt.Errorf("override %q: %w", raw, err)
 			}
 		}
-		t.overrides[name] = equal[over]
+		t.byName[name] = equal[over]
 	}
 	return t, nil
 }
 
 func (t *table) of(name string) *settings {
-	if s, ok := t.overrides[name]; ok {
+	if s, ok := t.byName[name]; ok {
 		return s
 	}
 	return t.def

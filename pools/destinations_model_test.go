@@ -50,7 +50,7 @@ func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time)
 	case reason == ReasonForcedOpen:
 		return reason
 	case m.gate.After(now) && m.gate.Sub(now) > wait:
-		return ReasonGated
+		return ReasonThrottled
 	case reason != ReasonOK:
 		return reason
 	case len(m.out) >= modelConcurrency:
@@ -139,8 +139,8 @@ func (w *modelWorld) admit(t *rapid.T) {
 	name, m := w.pick(t)
 	retry := rapid.Bool().Draw(t, "retry")
 	want := m.verdict(w.now, retry, w.total)
-	peek := w.r.Peek(name, w.now, retry)
-	p, got := w.r.Admit(name, w.now, retry)
+	peek := w.r.Peek(w.now, Request{Destination: name, Retry: retry})
+	p, got := w.r.Admit(w.now, Request{Destination: name, Retry: retry})
 	if got.Reason != want || peek != got || got.OK() != (got.Wait == 0) {
 		t.Fatalf("Admit = %+v, Peek = %+v, want %v", got, peek, want)
 	}
@@ -202,7 +202,7 @@ func (w *modelWorld) cancel(t *rapid.T) {
 func (w *modelWorld) gate(t *rapid.T) {
 	name, m := w.pick(t)
 	until := w.now.Add(time.Duration(rapid.IntRange(-5, 10).Draw(t, "seconds")) * time.Second)
-	w.r.Gate(name, w.now, until)
+	w.r.Throttle(name, w.now, until)
 	if until.After(m.gate) && until.After(w.now) {
 		m.gate = until
 	}

@@ -13,7 +13,7 @@ import (
 func send(t testing.TB, r *Destinations, name string, now time.Time, outcomes ...Outcome) {
 	t.Helper()
 	for _, o := range outcomes {
-		p, v := r.Admit(name, now, false)
+		p, v := r.Admit(now, Request{Destination: name})
 		if !v.OK() {
 			t.Fatalf("%s at %v: %+v", name, now.Sub(t0), v)
 		}
@@ -23,10 +23,10 @@ func send(t testing.TB, r *Destinations, name string, now time.Time, outcomes ..
 
 func wantVerdict(t testing.TB, r *Destinations, name string, now time.Time, retry bool, want Verdict) {
 	t.Helper()
-	if got := r.Peek(name, now, retry); got != want {
+	if got := r.Peek(now, Request{Destination: name, Retry: retry}); got != want {
 		t.Errorf("%s at %v: Peek = %+v, want %+v", name, now.Sub(t0), got, want)
 	}
-	p, got := r.Admit(name, now, retry)
+	p, got := r.Admit(now, Request{Destination: name, Retry: retry})
 	if got != want {
 		t.Errorf("%s at %v: Admit = %+v, want %+v", name, now.Sub(t0), got, want)
 	}
@@ -57,7 +57,7 @@ func TestManyURLsAreOneDestination(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	for i := range 50_000 {
-		p, v := r.Admit(fmt.Sprintf("https://hooks.test/cb?id=%d", i), t0, false)
+		p, v := r.Admit(t0, Request{Destination: fmt.Sprintf("https://hooks.test/cb?id=%d", i)})
 		if !v.OK() {
 			t.Fatal(v)
 		}
@@ -85,11 +85,11 @@ func TestRefusalsBurnNothing(t *testing.T) {
 	}
 	now := at(20 * time.Second)
 	r.Force("h", now, OverrideNone)
-	first, v := r.Admit("h", now, true)
+	first, v := r.Admit(now, Request{Destination: "h", Retry: true})
 	if !v.OK() {
 		t.Fatalf("the budget, the rate or the total was burnt: %+v", v)
 	}
-	second, v := r.Admit("h", now, false)
+	second, v := r.Admit(now, Request{Destination: "h"})
 	if !v.OK() {
 		t.Fatalf("the second rate token was burnt: %+v", v)
 	}
@@ -105,12 +105,12 @@ func TestRefusalsBurnNothing(t *testing.T) {
 func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Rate:      RateConfig{Rate: 20, Burst: 20},
-		Overrides: map[string]DestinationConfig{"a": {Rate: RateConfig{Rate: 1, Burst: 1}}},
+		Rate:   RateConfig{Rate: 20, Burst: 20},
+		ByName: map[string]DestinationConfig{"a": {Rate: RateConfig{Rate: 1, Burst: 1}}},
 	})
 	admitted := 0
 	for range 200 {
-		if p, v := r.Admit("a", t0, false); v.OK() {
+		if p, v := r.Admit(t0, Request{Destination: "a"}); v.OK() {
 			admitted++
 			p.Done(t0, OutcomeSuccess)
 		}
@@ -126,14 +126,14 @@ func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Rate: RateConfig{Rate: 1, Burst: 3}}})
-	p1, _ := r.Admit("a", t0, false)
-	p2, _ := r.Admit("a", t0, false)
+	p1, _ := r.Admit(t0, Request{Destination: "a"})
+	p2, _ := r.Admit(t0, Request{Destination: "a"})
 	for range 5 {
 		wantVerdict(t, r, "a", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 	}
 	p1.Done(t0, OutcomeIgnored)
 	p1.Done(t0, OutcomeIgnored) // gives nothing back twice
-	p3, v := r.Admit("a", t0, false)
+	p3, v := r.Admit(t0, Request{Destination: "a"})
 	if !v.OK() {
 		t.Fatalf("refusals burnt the third token: %+v", v)
 	}
@@ -148,11 +148,11 @@ func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2}})
-	p, _ := r.Admit("a", t0, false)
+	p, _ := r.Admit(t0, Request{Destination: "a"})
 	p.Done(t0.Add(200*time.Millisecond), OutcomeSuccess) // two at once: 10 per second
 	now := t0.Add(time.Second)
-	p, _ = r.Admit("a", now, false)
-	q, _ := r.Admit("a", now, false)
+	p, _ = r.Admit(now, Request{Destination: "a"})
+	q, _ := r.Admit(now, Request{Destination: "a"})
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonConcurrencyFull, 100 * time.Millisecond})
 	p.Done(now, OutcomeIgnored)
 	q.Done(now, OutcomeIgnored)
@@ -161,14 +161,14 @@ func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 func TestRetriesNeedBudget(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Floor: 0.1}}}) // one in 10 s
-	p, v := r.Admit("a", t0, true)
+	p, v := r.Admit(t0, Request{Destination: "a", Retry: true})
 	if !v.OK() {
 		t.Fatal(v)
 	}
 	wantVerdict(t, r, "a", t0, true, Verdict{ReasonBudgetEmpty, time.Second})
 	wantVerdict(t, r, "a", t0, false, Verdict{})
 	p.Cancel(t0)
-	p, v = r.Admit("a", t0, true)
+	p, v = r.Admit(t0, Request{Destination: "a", Retry: true})
 	if !v.OK() {
 		t.Fatalf("a cancelled retry burnt the budget: %+v", v)
 	}
@@ -177,7 +177,7 @@ func TestRetriesNeedBudget(t *testing.T) {
 	}
 	p.Done(t0, OutcomeFailure)
 	send(t, r, "a", t0, times(10, OutcomeSuccess)...)
-	p, v = r.Admit("a", t0, true)
+	p, v = r.Admit(t0, Request{Destination: "a", Retry: true})
 	if !v.OK() {
 		t.Errorf("ten successes earned no retry: %+v", v)
 	}
@@ -187,16 +187,16 @@ func TestRetriesNeedBudget(t *testing.T) {
 func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
-	p, _ := r.Admit("a", t0, false)
+	p, _ := r.Admit(t0, Request{Destination: "a"})
 	if v := p.Retry(t0, false); !v.OK() {
 		t.Errorf("%+v", v)
 	}
-	r.Gate("a", t0, at(time.Minute))
-	if v := p.Retry(t0, false); v != (Verdict{ReasonGated, time.Minute}) {
+	r.Throttle("a", t0, at(time.Minute))
+	if v := p.Retry(t0, false); v != (Verdict{ReasonThrottled, time.Minute}) {
 		t.Errorf("%+v", v)
 	}
 	send(t, r, "b", t0)
-	q, _ := r.Admit("b", t0, false)
+	q, _ := r.Admit(t0, Request{Destination: "b"})
 	send(t, r, "b", t0, OutcomeFailure)
 	if v := q.Retry(t0, false); v != (Verdict{ReasonBreakerOpen, 30 * time.Second}) {
 		t.Errorf("%+v", v)
@@ -210,11 +210,11 @@ func TestPermitRetryIsRefusedOnceTheDestinationIsSick(t *testing.T) {
 func TestGateLeavesTheBreakerAlone(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{})
-	p, _ := r.Admit("a", t0, false)
-	r.Gate("a", t0, at(120*time.Second))
-	r.Gate("a", t0, at(60*time.Second)) // a shorter one does not open it early
-	r.Gate("a", t0, at(-60*time.Second))
-	wantVerdict(t, r, "a", at(60*time.Second), false, Verdict{ReasonGated, 60 * time.Second})
+	p, _ := r.Admit(t0, Request{Destination: "a"})
+	r.Throttle("a", t0, at(120*time.Second))
+	r.Throttle("a", t0, at(60*time.Second)) // a shorter one does not open it early
+	r.Throttle("a", t0, at(-60*time.Second))
+	wantVerdict(t, r, "a", at(60*time.Second), false, Verdict{ReasonThrottled, 60 * time.Second})
 	if got := r.NextTry("a", t0); !got.Equal(at(120 * time.Second)) {
 		t.Errorf("NextTry = %v", got)
 	}
@@ -222,7 +222,7 @@ func TestGateLeavesTheBreakerAlone(t *testing.T) {
 		t.Error("a gate counts as open")
 	}
 	list := r.Unhealthy(t0)
-	if len(list) != 1 || list[0].State != StateClosed || !list[0].GatedUntil.Equal(at(120*time.Second)) {
+	if len(list) != 1 || list[0].State != StateClosed || !list[0].ThrottledUntil.Equal(at(120*time.Second)) {
 		t.Errorf("%+v", list)
 	}
 	p.Done(at(time.Second), OutcomeSuccess) // still counts
@@ -236,11 +236,11 @@ func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}}})
 	send(t, r, "a", t0, OutcomeFailure)
-	r.Gate("a", t0, at(10*time.Second))
+	r.Throttle("a", t0, at(10*time.Second))
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
-	r.Gate("a", t0, at(40*time.Second))
-	wantVerdict(t, r, "a", t0, false, Verdict{ReasonGated, 40 * time.Second})
-	wantVerdict(t, r, "a", at(35*time.Second), false, Verdict{ReasonGated, 5 * time.Second})
+	r.Throttle("a", t0, at(40*time.Second))
+	wantVerdict(t, r, "a", t0, false, Verdict{ReasonThrottled, 40 * time.Second})
+	wantVerdict(t, r, "a", at(35*time.Second), false, Verdict{ReasonThrottled, 5 * time.Second})
 }
 
 func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
@@ -290,7 +290,7 @@ func TestNoDestinationIsNeverLimited(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Rate: RateConfig{Rate: 1}})
 	r.Force("", t0, OverrideOpen)
-	r.Gate("", t0, at(time.Hour))
+	r.Throttle("", t0, at(time.Hour))
 	r.Reset("", t0)
 	for range 100 {
 		wantVerdict(t, r, "", t0, true, Verdict{})
@@ -313,9 +313,9 @@ func TestDestinationsConfigIsChecked(t *testing.T) {
 		"default: drain rate":                {Default: DestinationConfig{DrainRate: 1e7}},
 		"default: defer floor":               {Default: DestinationConfig{DeferFloor: -1}},
 		"default: defer cap":                 {Default: DestinationConfig{DeferCap: 150 * time.Millisecond}},
-		`override "B.test": breaker: window`: {Overrides: map[string]DestinationConfig{"B.test": {Breaker: BreakerConfig{Window: 1}}}},
-		"given twice":                        {Overrides: map[string]DestinationConfig{"b.test": {}, "B.test": {}}},
-		"name is empty":                      {Overrides: map[string]DestinationConfig{" ": {}}},
+		`override "B.test": breaker: window`: {ByName: map[string]DestinationConfig{"B.test": {Breaker: BreakerConfig{Window: 1}}}},
+		"given twice":                        {ByName: map[string]DestinationConfig{"b.test": {}, "B.test": {}}},
+		"name is empty":                      {ByName: map[string]DestinationConfig{" ": {}}},
 	} {
 		if _, err := NewDestinations(cfg); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v", path, err)

@@ -38,13 +38,13 @@ func ExampleDestinations() {
 		return
 	}
 	now := time.Now()
-	permit, _ := destinations.Admit("https://hooks.example/order?id=1", now, false)
-	_, verdict := destinations.Admit("https://hooks.example/order?id=2", now, false)
+	permit, _ := destinations.Admit(now, pools.Request{Destination: "https://hooks.example/order?id=1"})
+	_, verdict := destinations.Admit(now, pools.Request{Destination: "https://hooks.example/order?id=2"})
 	fmt.Println(verdict.Reason)
 	permit.Done(now, pools.OutcomeSuccess)
 
-	destinations.Gate("hooks.example", now, now.Add(2*time.Minute)) // it answered 429 with Retry-After
-	verdict = destinations.Peek("hooks.example", now, false)
+	destinations.Throttle("hooks.example", now, now.Add(2*time.Minute)) // it answered 429 with Retry-After
+	verdict = destinations.Peek(now, pools.Request{Destination: "hooks.example"})
 	fmt.Println(verdict.Reason, verdict.Wait)
 	// Output:
 	// concurrency_full

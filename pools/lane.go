@@ -138,8 +138,8 @@ func (d *destination) takeLane(now int64) bool {
 	}
 }
 
-// giveBack ends a call and gives back its permit.
-func (d *destination) giveBack(now int64, group uint8) {
+// release ends a call and gives back its permit.
+func (d *destination) release(now int64, group uint8) {
 	d.leaveLane()
 	d.end(now, group)
 }

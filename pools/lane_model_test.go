@@ -103,8 +103,8 @@ func (m *laneModel) wait(t *rapid.T) {
 func (m *laneModel) admit(t *rapid.T) {
 	name := m.pick(t)
 	quick, slow := m.surelyQuick(name), m.surelySlow(name)
-	peek := m.r.Peek(name, m.now, false)
-	p, v := m.r.Admit(name, m.now, false)
+	peek := m.r.Peek(m.now, Request{Destination: name})
+	p, v := m.r.Admit(m.now, Request{Destination: name})
 	if peek != v {
 		t.Fatalf("Peek = %+v, Admit = %+v", peek, v)
 	}

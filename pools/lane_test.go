@@ -20,7 +20,7 @@ func laneOf(t testing.TB, slots int) *Destinations {
 // call makes one call that takes so long.
 func call(t testing.TB, r *Destinations, name string, now time.Time, took time.Duration, o Outcome) {
 	t.Helper()
-	p, v := r.Admit(name, now, false)
+	p, v := r.Admit(now, Request{Destination: name})
 	if !v.OK() {
 		t.Fatalf("%s: %+v", name, v)
 	}
@@ -29,7 +29,7 @@ func call(t testing.TB, r *Destinations, name string, now time.Time, took time.D
 
 func admits(r *Destinations, name string, now time.Time) (list []*Permit) {
 	for {
-		p, v := r.Admit(name, now, false)
+		p, v := r.Admit(now, Request{Destination: name})
 		if !v.OK() {
 			return list
 		}
@@ -51,7 +51,7 @@ func TestSlowDestinationsShareTheLane(t *testing.T) {
 	}
 	wantVerdict(t, r, "stuck", now, false, Verdict{ReasonSlowLaneFull, time.Second})
 	for range 50 {
-		if _, v := r.Admit("fast", now, false); !v.OK() {
+		if _, v := r.Admit(now, Request{Destination: "fast"}); !v.OK() {
 			t.Fatalf("a fast destination is refused: %+v", v)
 		}
 	}
@@ -73,7 +73,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	now := at(time.Second)
 	hanging := make([]*Permit, 3)
 	for i := range hanging {
-		p, _ := r.Admit("a", now.Add(time.Duration(i)*time.Millisecond), false)
+		p, _ := r.Admit(now.Add(time.Duration(i)*time.Millisecond), Request{Destination: "a"})
 		hanging[i] = &p
 	}
 	if in := r.SlowLane().InUse; in != 0 {
@@ -83,7 +83,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	if list := admits(r, "a", now); len(list) != 1 || r.SlowLane().InUse != 4 {
 		t.Errorf("%d more calls, %+v: want 1, and 4 in use", len(list), r.SlowLane())
 	}
-	if _, v := r.Admit("b", now, false); !v.OK() {
+	if _, v := r.Admit(now, Request{Destination: "b"}); !v.OK() {
 		t.Errorf("b: %+v", v)
 	}
 	hanging[0].Done(now, OutcomeSuccess) // the average is low still, and the others are not known to be late
@@ -104,12 +104,12 @@ func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 	if n := len(admits(r, "slow", now)); n != 2 {
 		t.Fatalf("%d", n)
 	}
-	first, v := r.Admit("new-1", now, false)
+	first, v := r.Admit(now, Request{Destination: "new-1"})
 	if !v.OK() {
 		t.Fatalf("no place for a new destination beside the slow ones: %+v", v)
 	}
 	wantVerdict(t, r, "new-1", now, false, Verdict{ReasonSlowLaneFull, 100 * time.Millisecond}) // the second call waits for the first
-	if _, v := r.Admit("new-2", now, false); !v.OK() {
+	if _, v := r.Admit(now, Request{Destination: "new-2"}); !v.OK() {
 		t.Fatalf("%+v", v)
 	}
 	wantVerdict(t, r, "new-3", now, false, Verdict{ReasonSlowLaneFull, 100 * time.Millisecond})
@@ -118,7 +118,7 @@ func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 		t.Errorf("%d calls of a new one in the place that was given back", n)
 	}
 	for range 20 {
-		if _, v := r.Admit("new-1", now, false); !v.OK() {
+		if _, v := r.Admit(now, Request{Destination: "new-1"}); !v.OK() {
 			t.Fatalf("new-1 has answered quickly: %+v", v)
 		}
 	}
@@ -131,7 +131,7 @@ func TestHangingNewcomersAreBounded(t *testing.T) {
 	now, out := t0, 0
 	for range 60 {
 		for i := range 100 {
-			if _, v := r.Admit(fmt.Sprintf("h%d", i), now, false); v.OK() {
+			if _, v := r.Admit(now, Request{Destination: fmt.Sprintf("h%d", i)}); v.OK() {
 				out++
 			}
 		}
@@ -147,7 +147,7 @@ func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
 	r := laneOf(t, 1)
 	call(t, r, "a", t0, time.Hour, OutcomeFailure)
 	now := at(time.Hour)
-	other, _ := r.Admit("a", now, false) // holds the only slot
+	other, _ := r.Admit(now, Request{Destination: "a"}) // holds the only slot
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonSlowLaneFull, time.Second})
 	other.Done(now.Add(time.Millisecond), OutcomeSuccess)
 	for i := range 4 {
@@ -171,7 +171,7 @@ func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 		call(t, r, name, t0, time.Minute, OutcomeFailure)
 	}
 	now := at(time.Minute)
-	p, _ := r.Admit("a", now, false)
+	p, _ := r.Admit(now, Request{Destination: "a"})
 	defer p.Done(now, OutcomeFailure)
 	wantVerdict(t, r, "b", now.Add(29*time.Second), false, Verdict{ReasonSlowLaneFull, time.Second})
 	if n := len(admits(r, "b", now.Add(31*time.Second))); n != 1 {
@@ -182,9 +182,9 @@ func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	t.Parallel()
 	cfg := DestinationsConfig{
-		SlowLane:  SlowLaneConfig{Slots: 1, Over: 50 * time.Millisecond},
-		Default:   DestinationConfig{Lane: ToggleOff},
-		Overrides: map[string]DestinationConfig{"hook": {Lane: ToggleOn}},
+		SlowLane: SlowLaneConfig{Slots: 1, Over: 50 * time.Millisecond},
+		Default:  DestinationConfig{Lane: ToggleOff},
+		ByName:   map[string]DestinationConfig{"hook": {Lane: ToggleOn}},
 	}
 	r := registry(t, cfg)
 	for _, name := range []string{"report", "hook"} {
@@ -193,10 +193,10 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	now := at(time.Second)
 	var report, hook []Permit
 	for range 5 {
-		if p, v := r.Admit("report", now, false); v.OK() {
+		if p, v := r.Admit(now, Request{Destination: "report"}); v.OK() {
 			report = append(report, p)
 		}
-		if p, v := r.Admit("hook", now, false); v.OK() {
+		if p, v := r.Admit(now, Request{Destination: "hook"}); v.OK() {
 			hook = append(hook, p)
 		}
 	}
@@ -210,7 +210,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	if r.SlowLane() != (SlowLane{}) {
 		t.Errorf("%+v with the lane off", r.SlowLane())
 	}
-	if _, v := r.Admit("hook", now, false); !v.OK() {
+	if _, v := r.Admit(now, Request{Destination: "hook"}); !v.OK() {
 		t.Errorf("%+v", v)
 	}
 	cfg.SlowLane.Slots = 1
@@ -232,7 +232,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: RateConfig{Rate: 1}})
-	p, _ := r.Admit("a", t0, false)
+	p, _ := r.Admit(t0, Request{Destination: "a"})
 	for range 3 {
 		wantVerdict(t, r, "b", t0, false, Verdict{ReasonRateLimited, time.Second})
 	}
@@ -277,7 +277,7 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 		wg.Go(func() {
 			name, now := fmt.Sprintf("h%d", i), at(time.Minute)
 			for range 3000 {
-				p, v := r.Admit(name, now, false)
+				p, v := r.Admit(now, Request{Destination: name})
 				if !v.OK() {
 					continue // at the same time: whoever is left alone for long is new again
 				}

@@ -59,8 +59,8 @@ func (g gcra) take(tat, now int64) int64 {
 	return add(max(tat, now), g.interval)
 }
 
-// giveBack undoes one take.
-func (g gcra) giveBack(tat int64) int64 {
+// undo undoes one take.
+func (g gcra) undo(tat int64) int64 {
 	if tat < never+g.interval {
 		return never
 	}
@@ -101,11 +101,11 @@ func (l *Limiter) Wait(now time.Time) time.Duration {
 	return time.Duration(l.g.wait(l.tat, stamp(now)))
 }
 
-// GiveBack returns the token of a call that was not made.
-func (l *Limiter) GiveBack() {
+// Return returns the token of a call that was not made.
+func (l *Limiter) Return() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tat = l.g.giveBack(l.tat)
+	l.tat = l.g.undo(l.tat)
 }
 
 // Configure changes the limit. Calls already made still count.

@@ -33,7 +33,7 @@ func TestLimiterBurstThenRate(t *testing.T) {
 	if ok, _ := l.Allow(at(500 * time.Millisecond)); !ok {
 		t.Error("refused after the wait that it asked for")
 	}
-	l.GiveBack()
+	l.Return()
 	if ok, _ := l.Allow(at(500 * time.Millisecond)); !ok {
 		t.Error("the token that came back is gone")
 	}
@@ -108,7 +108,7 @@ func TestLimiterMatchesALeakyBucket(t *testing.T) {
 			d := time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * time.Millisecond
 			now, water = now.Add(d), max(water-d, 0)
 			if rapid.IntRange(0, 9).Draw(t, "give back") == 0 && water >= drop {
-				l.GiveBack()
+				l.Return()
 				water -= drop
 			}
 			want := max(water+drop-room, 0)

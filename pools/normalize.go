@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// MaxDestinationName is the longest name that is kept as it is, in bytes. A longer one is cut and ends in a hash of the whole.
-const MaxDestinationName = 255
+// maxName is the longest name that is kept as it is, in bytes. A longer one is cut and ends in a hash of the whole.
+const maxName = 255
 
 // NormalizeDestination returns the name under which breakers and limits know raw: trimmed, in lower case (ASCII only, no
 // IDNA) and, where it looks like a URL or a host, only the host: without scheme, user, path, query, fragment, trailing dots
@@ -25,9 +25,9 @@ func NormalizeDestination(raw string) string {
 	switch {
 	case s == "" && strings.TrimSpace(raw) != "":
 		return hashed(raw) // no host in it: better an odd destination than none, and no limits
-	case len(s) > MaxDestinationName:
+	case len(s) > maxName:
 		sum := hashed(s)
-		return s[:MaxDestinationName-len(sum)] + sum
+		return s[:maxName-len(sum)] + sum
 	}
 	return s
 }

@@ -41,7 +41,7 @@ func TestNormalizeDestination(t *testing.T) {
 		}
 	}
 	a, b := NormalizeDestination(long+"a"), NormalizeDestination(long+"b")
-	if len(a) != MaxDestinationName || a == b {
+	if len(a) != maxName || a == b {
 		t.Errorf("long names: %q and %q", a, b)
 	}
 	if a, b := NormalizeDestination("https:///a"), NormalizeDestination("https:///b"); a == "" || a == b {
@@ -61,7 +61,7 @@ func TestNormalizeDestinationTwiceChangesNothing(t *testing.T) {
 		if twice := NormalizeDestination(once); twice != once {
 			t.Fatalf("%q becomes %q, then %q", raw, once, twice)
 		}
-		if len(once) > MaxDestinationName || once == "" && strings.TrimSpace(raw) != "" {
+		if len(once) > maxName || once == "" && strings.TrimSpace(raw) != "" {
 			t.Fatalf("%q becomes %q", raw, once)
 		}
 	})

@@ -72,8 +72,8 @@ const (
 	ReasonOK Reason = iota
 	// ReasonBreakerOpen: the breaker is open, all its probes are out, or its ramp holds the call back.
 	ReasonBreakerOpen
-	// ReasonGated: the destination asked to be left alone until a certain time.
-	ReasonGated
+	// ReasonThrottled: the destination is throttled (Retry-After) until a certain time. Its text is "gated".
+	ReasonThrottled
 	// ReasonRateLimited: no rate token, of the destination or of the whole registry.
 	ReasonRateLimited
 	// ReasonConcurrencyFull: as many calls as allowed are running.
@@ -89,14 +89,6 @@ const (
 	// ReasonOutranked: calls of a class before this one wait for the destination.
 	ReasonOutranked
 )
-
-// Reasons lists all reasons.
-func Reasons() []Reason {
-	return []Reason{
-		ReasonOK, ReasonBreakerOpen, ReasonGated, ReasonRateLimited, ReasonConcurrencyFull, ReasonBudgetEmpty,
-		ReasonForcedOpen, ReasonSlowLaneFull, ReasonSharedOpen, ReasonOutranked,
-	}
-}
 
 // String returns the reason in lower case.
 func (r Reason) String() string {

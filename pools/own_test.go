@@ -26,11 +26,11 @@ func concurrencyOf(r *Destinations, name string) int { return int(settingsOf(r, 
 func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default:   DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 3}},
-		Overrides: map[string]DestinationConfig{"a.test": {Concurrency: 2}},
+		Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 3}},
+		ByName:  map[string]DestinationConfig{"a.test": {Concurrency: 2}},
 	})
-	p1, _ := r.Admit("a.test", t0, false)
-	p2, _ := r.Admit("a.test", t0, false)
+	p1, _ := r.Admit(t0, Request{Destination: "a.test"})
+	p2, _ := r.Admit(t0, Request{Destination: "a.test"})
 	send(t, r, "b.test", t0, OutcomeFailure, OutcomeFailure)
 	wantVerdict(t, r, "a.test", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 
@@ -119,7 +119,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 	for i := range 100 {
 		over[fmt.Sprintf("o%d", i)] = DestinationConfig{Concurrency: 3}
 	}
-	r := registry(t, DestinationsConfig{Overrides: over})
+	r := registry(t, DestinationsConfig{ByName: over})
 	for i := range 100 {
 		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: 4})
 		send(t, r, fmt.Sprintf("s%d", i), t0, OutcomeSuccess)
@@ -142,8 +142,8 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 
 func TestTheOverflowCanBeSet(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Max: 1, Overrides: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
-	p, _ := r.Admit("a", t0, false)
+	r := registry(t, DestinationsConfig{Max: 1, ByName: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
+	p, _ := r.Admit(t0, Request{Destination: "a"})
 	defer p.Done(t0, OutcomeSuccess)
 	if got := concurrencyOf(r, "b"); got != 8 {
 		t.Errorf("%d, want 8", got)
@@ -163,7 +163,7 @@ func TestSetWhileEverythingHappens(t *testing.T) {
 			for i := range 2000 {
 				now := at(time.Duration(i) * 10 * time.Millisecond)
 				name := fmt.Sprintf("h%d", (g*7+i)%30)
-				p, _ := r.Admit(name, now, false)
+				p, _ := r.Admit(now, Request{Destination: name})
 				switch i % 5 {
 				case 0:
 					set(t, r, now, name, &DestinationConfig{Concurrency: 1 + i%3})

@@ -48,7 +48,7 @@ func (p *Permit) finish(now time.Time, o Outcome, news bool) {
 	at := stamp(now)
 	p.d.touch(at)
 	p.d.adapt(p.start, at, o)
-	p.d.giveBack(at, p.group)
+	p.d.release(at, p.group)
 	p.d.paced(at, at-p.start)
 	p.d.timed(at-p.start, o)
 	if o == OutcomeSuccess || o == OutcomeSlow {
@@ -57,7 +57,7 @@ func (p *Permit) finish(now time.Time, o Outcome, news bool) {
 	if news {
 		p.d.record(&p.d.s.budget, at, o, p.last.spent(&p.d.s.budget))
 	}
-	p.d.tell(p.g, now, p.d.report(p.d.s, at, p, o))
+	p.d.notify(p.g, now, p.d.report(p.d.s, at, p, o))
 }
 
 // Timeout is how long the call may take by what is known of its destination; 0 if the destination does not say.
@@ -93,15 +93,15 @@ func (p *Permit) Cancel(now time.Time) {
 	}
 	p.done = true
 	at, s := stamp(now), p.d.s
-	p.d.giveBack(at, p.group)
-	p.d.tat = p.d.rate().giveBack(p.d.tat)
+	p.d.release(at, p.group)
+	p.d.tat = p.d.rate().undo(p.d.tat)
 	if s.total != nil {
-		s.total.GiveBack()
+		s.total.Return()
 	}
 	if p.last.retry {
 		p.d.unspend(&s.budget, at, p.last.throttled)
 	}
-	p.d.tell(p.g, now, p.d.report(s, at, p, OutcomeIgnored))
+	p.d.notify(p.g, now, p.d.report(s, at, p, OutcomeIgnored))
 }
 
 // Retry asks for one more try of the same call, or for a hedge: it takes from the destination's retry budget and rate limit, both
@@ -122,10 +122,10 @@ func (p *Permit) again(now time.Time, throttled, hedge bool) Verdict {
 	case d.override == OverrideNone && p.gen != d.gen && d.state != StateClosed:
 		_, wait := d.circuit.check(&d.s.breaker, at)
 		return Verdict{Reason: ReasonBreakerOpen, Wait: time.Duration(max(wait, probeHint))}
-	case d.tr != nil && d.tr.gate > at:
-		return Verdict{Reason: ReasonGated, Wait: time.Duration(d.tr.gate - at)}
-	case d.elsewhere(at) > 0:
-		return Verdict{Reason: ReasonSharedOpen, Wait: time.Duration(d.elsewhere(at))}
+	case d.tr != nil && d.tr.throttledUntil > at:
+		return Verdict{Reason: ReasonThrottled, Wait: time.Duration(d.tr.throttledUntil - at)}
+	case d.sharedWait(at) > 0:
+		return Verdict{Reason: ReasonSharedOpen, Wait: time.Duration(d.sharedWait(at))}
 	case d.rate().wait(d.tat, at) > 0:
 		return Verdict{Reason: ReasonRateLimited, Wait: time.Duration(d.rate().wait(d.tat, at))}
 	case !d.allows(&d.s.budget, at, throttled):

@@ -14,6 +14,6 @@ func (r *Destinations) Record(name string, now time.Time, o Outcome) {
 	d.touch(at)
 	d.record(&d.s.budget, at, o, 0)
 	if d.state == StateClosed {
-		d.tell(&s.guard, now, d.count(d.s, at, o))
+		d.notify(&s.guard, now, d.count(d.s, at, o))
 	}
 }

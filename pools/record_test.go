@@ -16,11 +16,11 @@ func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
 		ds.Record("db", now, OutcomeFailure)
 	}
 	ds.Record("db", now, OutcomeIgnored)
-	if v := ds.Peek("db", now, false); !v.OK() {
+	if v := ds.Peek(now, Request{Destination: "db"}); !v.OK() {
 		t.Fatalf("four failures and an ignored call opened a breaker that wants five: %+v", v)
 	}
 	ds.Record("db", now, OutcomeFailure)
-	if v := ds.Peek("db", now, false); v.Reason != ReasonBreakerOpen {
+	if v := ds.Peek(now, Request{Destination: "db"}); v.Reason != ReasonBreakerOpen {
 		t.Fatalf("five failures of five: got %+v", v)
 	}
 	later := now.Add(time.Hour)

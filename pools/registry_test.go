@@ -15,8 +15,8 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 	})
 	send(t, r, "open.test", t0, OutcomeFailure)
 	r.Force("forced.test", t0, OverrideClosed)
-	r.Gate("gated.test", t0, at(1000*time.Hour))
-	busy, _ := r.Admit("busy.test", t0, false)
+	r.Throttle("gated.test", t0, at(1000*time.Hour))
+	busy, _ := r.Admit(t0, Request{Destination: "busy.test"})
 	now := t0
 	for i := range 20_000 {
 		now = now.Add(time.Second)
@@ -69,7 +69,7 @@ func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
 
 		r.Force(Overflow, t0, OverrideOpen)
 		r.Force("c", t0, o)
-		if _, v := r.Admit("d", t0, false); v.Reason != ReasonForcedOpen {
+		if _, v := r.Admit(t0, Request{Destination: "d"}); v.Reason != ReasonForcedOpen {
 			t.Errorf("the override of the overflow itself, after %s of one name: %s", o, v.Reason)
 		}
 	}
@@ -80,8 +80,8 @@ func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 1}, Concurrency: 2}})
 	send(t, r, "a", t0, OutcomeFailure)
 	send(t, r, "b", t0, OutcomeFailure)
-	p1, v1 := r.Admit("c", t0, false)
-	p2, v2 := r.Admit("d", t0, false)
+	p1, v1 := r.Admit(t0, Request{Destination: "c"})
+	p2, v2 := r.Admit(t0, Request{Destination: "d"})
 	if !v1.OK() || !v2.OK() || r.Len() != 2 {
 		t.Fatalf("%+v, %+v, %d entries", v1, v2, r.Len())
 	}
@@ -111,7 +111,7 @@ func TestPeekRemembersNothing(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{})
 	for i := range 1000 {
-		r.Peek(fmt.Sprint(i), t0, true)
+		r.Peek(t0, Request{Destination: fmt.Sprint(i), Retry: true})
 		r.OpenSince(fmt.Sprint(i), t0)
 		r.Reset(fmt.Sprint(i), t0)
 	}
@@ -128,7 +128,7 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 		IdleAfter: time.Minute, Default: DestinationConfig{Rate: RateConfig{Rate: 1.0 / 3600}, DrainRate: 0.002},
 	})
 	send(t, r, "a", t0, OutcomeSuccess)
-	r.Defer("b", t0, time.Second) // the next in line is due after 501 s
+	r.Defer(t0, Request{Destination: "b"}, time.Second) // the next in line is due after 501 s
 	for _, tt := range []struct {
 		after time.Duration
 		want  int
@@ -161,12 +161,12 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 	r := registry(t, cfg)
 	send(t, r, "open", t0, times(4, OutcomeFailure)...)
 	send(t, r, "a", t0, OutcomeFailure, OutcomeFailure)
-	p1, _ := r.Admit("a", t0, false)
-	p2, _ := r.Admit("a", t0, false)
+	p1, _ := r.Admit(t0, Request{Destination: "a"})
+	p2, _ := r.Admit(t0, Request{Destination: "a"})
 
 	cfg.Default.Concurrency = 1
 	cfg.Default.Breaker.Window = time.Hour
-	cfg.Overrides = map[string]DestinationConfig{"https://A/": {Breaker: BreakerConfig{MinimumCalls: 3}}}
+	cfg.ByName = map[string]DestinationConfig{"https://A/": {Breaker: BreakerConfig{MinimumCalls: 3}}}
 	if err := r.Configure(at(time.Second), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +244,8 @@ func TestRegistryUnderManyCallers(t *testing.T) {
 				now := at(time.Duration(clock.Add(int64(time.Millisecond))))
 				k := (g + i) % len(running)
 				name := fmt.Sprintf("https://h%d.test/%d", k, i)
-				r.Peek(name, now, false)
-				p, v := r.Admit(name, now, i%3 == 0)
+				r.Peek(now, Request{Destination: name})
+				p, v := r.Admit(now, Request{Destination: name, Retry: i%3 == 0})
 				if v.OK() {
 					// In the overflow several names share the limit, so that it holds for each of them too.
 					if n := running[k].Add(1); n > limit {
@@ -264,9 +264,9 @@ func TestRegistryUnderManyCallers(t *testing.T) {
 				case 2:
 					r.Force(name, now, Override(i%3))
 				case 3:
-					r.Gate(name, now, now.Add(time.Second))
+					r.Throttle(name, now, now.Add(time.Second))
 				case 4:
-					r.Defer(name, now, v.Wait)
+					r.Defer(now, Request{Destination: name}, v.Wait)
 				}
 			}
 		})

@@ -23,7 +23,7 @@ func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 			Concurrency: 3 + i%5, Rate: RateConfig{Rate: 1000, Burst: 10}, Adaptive: AdaptiveConfig{Min: 1},
 		})
 		for range 3 {
-			p, v := r.Admit(names[i], now, false)
+			p, v := r.Admit(now, Request{Destination: names[i]})
 			if !v.OK() {
 				t.Fatal(v)
 			}
@@ -46,11 +46,11 @@ func TestManyDestinationsFitIntoMemory(t *testing.T) {
 	healthy := heap() - before
 	for _, name := range names[:many/20] { // 5 % are open, deferred and limited
 		for range 5 {
-			if p, v := r.Admit(name, t0, false); v.OK() {
+			if p, v := r.Admit(t0, Request{Destination: name}); v.OK() {
 				p.Done(at(time.Second), OutcomeFailure)
 			}
 		}
-		r.Defer(name, at(time.Second), time.Second)
+		r.Defer(at(time.Second), Request{Destination: name}, time.Second)
 	}
 	sick := heap() - before
 	if r.Len() != many {
@@ -76,7 +76,7 @@ func BenchmarkAdmissionAmongMany(b *testing.B) {
 		i = (i + 7919) % many // no two neighbours share a cache line
 		now = now.Add(time.Microsecond)
 		start := time.Now()
-		p, v := r.Admit(names[i], now, false)
+		p, v := r.Admit(now, Request{Destination: names[i]})
 		d := time.Since(start)
 		if v.OK() {
 			p.Done(now, OutcomeSuccess)

@@ -43,32 +43,32 @@ func (r *Destinations) Share(now time.Time, peers map[string]Peer) {
 	defer r.shareMu.Unlock()
 	old := r.peers.Swap(&next)
 	for name := range next {
-		r.hear(name, next)
+		r.share(name, next)
 	}
 	if old != nil {
 		for name := range *old {
-			r.hear(name, next)
+			r.share(name, next)
 		}
 	}
 }
 
-func (r *Destinations) hear(name string, peers map[string]peer) {
+func (r *Destinations) share(name string, peers map[string]peer) {
 	s := r.home(name)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if d := s.m[name]; d != nil {
-		d.hearPeers(peers)
+		d.setPeer(peers)
 	}
 }
 
-// hearPeers gives a destination what is known of it elsewhere, or takes it away.
-func (d *destination) hearPeers(peers map[string]peer) {
+// setPeer gives a destination what is known of it elsewhere, or takes it away.
+func (d *destination) setPeer(peers map[string]peer) {
 	p, known := peers[d.name]
 	switch {
 	case known && d.s.shared:
-		d.extra().peer = &p
-	case d.x != nil:
-		d.x.peer = nil
+		d.option().peer = &p
+	case d.opt != nil:
+		d.opt.peer = nil
 		d.slim()
 	}
 }
@@ -77,25 +77,25 @@ func (d *destination) hearPeers(peers map[string]peer) {
 func (r *Destinations) made(name string, s *settings) *destination {
 	d := newDestination(name, s)
 	if peers := r.peers.Load(); s.shared && peers != nil {
-		d.hearPeers(*peers)
+		d.setPeer(*peers)
 	}
 	return d
 }
 
-// elsewhere is how long calls wait for the breaker of another worker; 0 if they do not.
-func (d *destination) elsewhere(now int64) int64 {
-	if d.x == nil || d.x.peer == nil || d.override == OverrideClosed || d.x.peer.until <= now {
+// sharedWait is how long calls wait for the breaker of another worker; 0 if they do not.
+func (d *destination) sharedWait(now int64) int64 {
+	if d.opt == nil || d.opt.peer == nil || d.override == OverrideClosed || d.opt.peer.until <= now {
 		return 0
 	}
-	return d.x.peer.until - now
+	return d.opt.peer.until - now
 }
 
 // users is how many workers share the rate limit.
 func (d *destination) users() int64 {
-	if d.x == nil || d.x.peer == nil {
+	if d.opt == nil || d.opt.peer == nil {
 		return 1
 	}
-	return d.x.peer.users
+	return d.opt.peer.users
 }
 
 // rate is this worker's part of the rate limit, its burst included.
@@ -115,7 +115,7 @@ func (r *Destinations) Shares() bool {
 	if t.def.shared {
 		return true
 	}
-	for _, s := range t.overrides {
+	for _, s := range t.byName {
 		if s.shared {
 			return true
 		}

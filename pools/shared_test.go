@@ -9,8 +9,8 @@ import (
 func sharing(t testing.TB) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
-		Default:   DestinationConfig{Rate: RateConfig{Rate: 10, Burst: 5}, Breaker: BreakerConfig{MinimumCalls: 2}},
-		Overrides: map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: RateConfig{Rate: -1}}},
+		Default: DestinationConfig{Rate: RateConfig{Rate: 10, Burst: 5}, Breaker: BreakerConfig{MinimumCalls: 2}},
+		ByName:  map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: RateConfig{Rate: -1}}},
 	})
 }
 
@@ -40,7 +40,7 @@ func TestSharedDestinationsAreOpenWhileAnotherIs(t *testing.T) {
 func TestTheLongerOfOwnAndSharedBreakerCounts(t *testing.T) {
 	t.Parallel()
 	r := sharing(t)
-	p, _ := r.Admit("api", t0, false)
+	p, _ := r.Admit(t0, Request{Destination: "api"})
 	r.Share(t0, map[string]Peer{"api": {OpenUntil: at(10 * time.Second)}})
 	if v := p.Retry(t0, false); v != (Verdict{ReasonSharedOpen, 10 * time.Second}) {
 		t.Errorf("a retry of a call under way: %+v", v)
@@ -62,7 +62,7 @@ func TestSharedRateIsDivided(t *testing.T) {
 	count := func(r *Destinations, name string, from time.Duration) (n int) {
 		for i := range 1000 { // ten seconds
 			now := at(from + time.Duration(i)*10*time.Millisecond)
-			if p, v := r.Admit(name, now, false); v.OK() {
+			if p, v := r.Admit(now, Request{Destination: name}); v.OK() {
 				n++
 				p.Done(now, OutcomeSuccess)
 			}
@@ -78,7 +78,7 @@ func TestSharedRateIsDivided(t *testing.T) {
 		t.Errorf("%d calls in 10 s to a destination of one worker alone", n)
 	}
 	wait := at(time.Hour)
-	if v := r.Peek("api", wait, false); !v.OK() {
+	if v := r.Peek(wait, Request{Destination: "api"}); !v.OK() {
 		t.Error(v)
 	}
 	r.Share(wait, map[string]Peer{"api": {Users: 0}})

@@ -18,8 +18,8 @@ type DestinationSnapshot struct {
 	NextTry time.Time `json:"next_try,omitzero"`
 	// Verdict is what a first try would be answered now.
 	Verdict Verdict `json:"verdict"`
-	// GatedUntil is the end of the destination's own gate; zero if there is none.
-	GatedUntil time.Time `json:"gated_until,omitzero"`
+	// ThrottledUntil is the end of the destination's own gate; zero if there is none.
+	ThrottledUntil time.Time `json:"gated_until,omitzero"`
 	// Waiting is about how many jobs have been deferred and are not due yet: the length of the destination's line at its drain rate.
 	Waiting int `json:"waiting"`
 	// InUse counts the permits that are out, Concurrency is how many there are; 0 means no limit.
@@ -70,11 +70,11 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 	}
 	if d.tr != nil {
 		s.FailedRounds = int(d.tr.opens)
-		if d.tr.gate > at {
-			s.GatedUntil = timeAt(now, d.tr.gate)
+		if d.tr.throttledUntil > at {
+			s.ThrottledUntil = timeAt(now, d.tr.throttledUntil)
 		}
-		if from := add(at, wait); d.tr.line.end() > from {
-			s.Waiting = int(math.Ceil(float64(d.tr.line.end()-from) / 1e9 * d.drainRate(at)))
+		if from := add(at, wait); d.tr.backlog.end() > from {
+			s.Waiting = int(math.Ceil(float64(d.tr.backlog.end()-from) / 1e9 * d.drainRate(at)))
 		}
 	}
 	return s
@@ -82,7 +82,7 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 
 // healthy reports whether there is nothing to tell about d: closed here and elsewhere, not overridden, not gated.
 func (d *destination) healthy(at int64) bool {
-	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.gate <= at) && d.elsewhere(at) == 0
+	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.throttledUntil <= at) && d.sharedWait(at) == 0
 }
 
 // Snapshot describes all destinations, sorted by name, and forgets the idle ones. The overflow is listed while it is in use.

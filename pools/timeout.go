@@ -98,8 +98,8 @@ const (
 	grain      = 18 // the unit is 2^18 ns
 )
 
-// hear adds a call if it says something.
-func (h *durations) hear(took int64, o Outcome) {
+// record adds a call if it says something.
+func (h *durations) record(took int64, o Outcome) {
 	switch {
 	case o == OutcomeSuccess, o == OutcomeSlow:
 	case o == OutcomeFailure && h.total > 0 && took > h.p99():
@@ -167,11 +167,11 @@ func NewAdaptiveTimeout(cfg AdaptiveTimeoutConfig) (*AdaptiveTimeout, error) {
 	return &AdaptiveTimeout{rules: newTimeoutRules(cfg)}, nil
 }
 
-// Hear tells how long a call took, and how it went.
-func (t *AdaptiveTimeout) Hear(took time.Duration, o Outcome) {
+// Record tells how long a call took, and how it went.
+func (t *AdaptiveTimeout) Record(took time.Duration, o Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.took.hear(int64(took), o)
+	t.took.record(int64(took), o)
 }
 
 // Timeout is how long a call may take that starts now.

@@ -33,25 +33,25 @@ func TestTimeoutFollowsThePercentile(t *testing.T) {
 		if got := a.Timeout(); got != 30*time.Second {
 			t.Fatalf("%v after %d calls, want the ceiling until there are 20", got, i)
 		}
-		a.Hear(100*time.Millisecond, OutcomeSuccess)
+		a.Record(100*time.Millisecond, OutcomeSuccess)
 	}
 	near(t, "all alike", a.Timeout(), 200*time.Millisecond)
 	for range 300 {
-		a.Hear(time.Millisecond, OutcomeFailure)
-		a.Hear(time.Hour, OutcomeIgnored)
+		a.Record(time.Millisecond, OutcomeFailure)
+		a.Record(time.Hour, OutcomeIgnored)
 	}
 	near(t, "quick failures, and what is ignored", a.Timeout(), 200*time.Millisecond)
 	for range 500 {
-		a.Hear(2*time.Millisecond, OutcomeSuccess)
+		a.Record(2*time.Millisecond, OutcomeSuccess)
 	}
 	for range 1500 {
-		a.Hear(2*time.Millisecond, OutcomeSlow)
+		a.Record(2*time.Millisecond, OutcomeSlow)
 	}
 	if got := a.Timeout(); got != 10*time.Millisecond {
 		t.Errorf("%v, want the floor once the old calls have faded", got)
 	}
 	for range 50 {
-		a.Hear(time.Minute, OutcomeSuccess)
+		a.Record(time.Minute, OutcomeSuccess)
 	}
 	if got := a.Timeout(); got != 30*time.Second {
 		t.Errorf("%v, want the ceiling", got)
@@ -66,11 +66,11 @@ func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
 		for range n {
 			before := a.Timeout()
 			if length <= before {
-				a.Hear(length, OutcomeSuccess)
+				a.Record(length, OutcomeSuccess)
 				continue
 			}
 			cut++
-			a.Hear(before, OutcomeFailure)
+			a.Record(before, OutcomeFailure)
 			if got := a.Timeout(); got < before {
 				t.Fatalf("a call that was cut off lowered the timeout from %v to %v", before, got)
 			}
@@ -101,7 +101,7 @@ func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
 		for range n {
 			took := rapid.Int64Range(0, scale).Draw(t, "took")
 			all = append(all, took)
-			h.hear(took, OutcomeSuccess)
+			h.record(took, OutcomeSuccess)
 		}
 		p99, above := h.p99(), 0
 		for _, took := range all {
@@ -127,11 +127,11 @@ func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
 func TestDestinationsHaveTimeouts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default:   DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: time.Millisecond}},
-		Overrides: map[string]DestinationConfig{"plain": {Timeout: AdaptiveTimeoutConfig{Floor: -1}}},
+		Default: DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: time.Millisecond}},
+		ByName:  map[string]DestinationConfig{"plain": {Timeout: AdaptiveTimeoutConfig{Floor: -1}}},
 	})
 	timeout := func(name string) time.Duration {
-		p, v := r.Admit(name, t0, false)
+		p, v := r.Admit(t0, Request{Destination: name})
 		if !v.OK() {
 			t.Fatal(v)
 		}
@@ -153,7 +153,7 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 		t.Errorf("nothing is known of b, and there is no ceiling: %v", got)
 	}
 	set(t, r, t0, "a", &DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: -1}})
-	if _, _, d := r.find("a"); d.x != nil {
+	if _, _, d := r.find("a"); d.opt != nil {
 		t.Error("a histogram is kept that nobody asks")
 	}
 	r.shardOf("a").mu.Unlock()

@@ -127,7 +127,7 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 
 // log leaves a line of the attempt where somebody reads such lines. Making one that nobody reads costs as much as the signature.
 func (s *Sender) log(ctx context.Context, e Endpoint, r Response) {
-	if !worker.LogEnabled(ctx, slog.LevelDebug) {
+	if !worker.Logger(ctx).Enabled(ctx, slog.LevelDebug) {
 		return
 	}
 	worker.Logger(ctx).Debug("webhook attempt", "endpoint", e, "status", r.Status, "phase", r.Phase, "resent", r.Resent, "duration", r.Duration)

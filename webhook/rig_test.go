@@ -85,9 +85,9 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 		overrides[e.ID] = d
 	}
 	w, err := worker.New(worker.Config{
-		Broker: r.broker, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observer: r,
-		Destinations: pools.DestinationsConfig{Overrides: overrides}, Hold: worker.HoldConfig{Interval: 100 * time.Millisecond},
-		Stop: worker.StopConfig{Grace: -1}, Logger: slog.New(slog.DiscardHandler),
+		Broker: r.broker, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observers: []worker.Observer{r},
+		Destinations: pools.DestinationsConfig{ByName: overrides}, Hold: worker.HoldConfig{Interval: 100 * time.Millisecond},
+		StopGrace: new(time.Duration(0)), Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.t.Fatal(err)

@@ -117,7 +117,7 @@ func TestGoneEndpointLetsItsJobsGo(t *testing.T) {
 	w.set(t, paused)
 	r.events20("shop", "evt")
 	r.await(20, settlement(worker.SettlementHold))
-	w.Destinations().Gate("shop", time.Now(), time.Now().Add(time.Hour))
+	w.Destinations().Throttle("shop", time.Now(), time.Now().Add(time.Hour))
 	w.set(t, over)
 	for _, s := range r.await(20, settlement(worker.SettlementDeadLetter)) {
 		if s.Cause != dlq.CauseEndpointGone {
@@ -175,7 +175,7 @@ func TestApply(t *testing.T) {
 		t.Errorf("%d destinations are remembered for endpoints that nobody called", n)
 	}
 	for range 5 {
-		p, v := d.Admit("shop", now, false)
+		p, v := d.Admit(now, pools.Request{Destination: "shop"})
 		if !v.OK() {
 			t.Fatal(v)
 		}

@@ -21,7 +21,7 @@ func TestBulkheadFollowsTheCapacity(t *testing.T) {
 	capacity.Store(2)
 	registry := worker.NewRegistry()
 	kind := worker.KindConfig{
-		Bulkhead: 10, Adaptive: pools.AdaptiveConfig{Min: 1}, MaxAttempts: 1000, Backoff: every(t, time.Second), Idempotency: worker.IdempotencyNone,
+		Bulkhead: 10, Adaptive: pools.AdaptiveConfig{Min: 1}, MaxAttempts: 1000, Backoff: every(t, time.Second), Keyed: new(false),
 	}
 	work(registry, "k", kind, func(context.Context, *worker.Job) error {
 		over := running.Add(1) > capacity.Load()
@@ -80,7 +80,7 @@ func TestTimeoutFollowsHowLongAttemptsTake(t *testing.T) {
 	registry := worker.NewRegistry()
 	kind := worker.KindConfig{
 		Timeout: 10 * time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1000,
-		Backoff: every(t, time.Second), Idempotency: worker.IdempotencyNone,
+		Backoff: every(t, time.Second), Keyed: new(false),
 	}
 	work(registry, "k", kind, func(ctx context.Context, _ *worker.Job) error {
 		select {
@@ -122,7 +122,7 @@ func TestDestinationsTimeoutHoldsForItsJobs(t *testing.T) {
 	t.Parallel()
 	ends := make(chan time.Duration, 1)
 	registry := worker.NewRegistry()
-	work(registry, "k", worker.KindConfig{Timeout: 10 * time.Second, Idempotency: worker.IdempotencyNone}, func(ctx context.Context, job *worker.Job) error {
+	work(registry, "k", worker.KindConfig{Timeout: 10 * time.Second, Keyed: new(false)}, func(ctx context.Context, job *worker.Job) error {
 		if job.ID == "last" || job.ID == "first" {
 			end, _ := ctx.Deadline()
 			ends <- time.Until(end)

@@ -92,7 +92,7 @@ func (a *attempt) release(v verdict) {
 		a.recordOutcome(&v, now)
 	}
 	if v.throttle > 0 {
-		a.w.destinations.Gate(a.job.Destination, now, now.Add(v.throttle))
+		a.w.destinations.Throttle(a.job.Destination, now, now.Add(v.throttle))
 	}
 	a.permit.Done(now, v.breaker)
 	if a.acquired && !a.abandoned {
@@ -111,7 +111,7 @@ func (a *attempt) recordOutcome(v *verdict, now time.Time) {
 		a.kind.pool.record(a.started, now, heard)
 	}
 	if a.kind.timeout != nil {
-		a.kind.timeout.Hear(a.handled, v.breaker)
+		a.kind.timeout.Record(a.handled, v.breaker)
 	}
 	if v.destination != "" && v.destination != a.job.Destination {
 		a.w.destinations.Record(v.destination, now, v.breaker)

@@ -13,7 +13,7 @@ import (
 // A kind may give a job more or fewer attempts than the others of the kind have; keyed or not, the job runs that often and is told so.
 func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
 	t.Parallel()
-	for name, form := range map[string]worker.Idempotency{"keyed": worker.IdempotencyKeyed, "not keyed": worker.IdempotencyNone} {
+	for name, keyed := range map[string]bool{"keyed": true, "not keyed": false} {
 		t.Run(name, func(t *testing.T) {
 			own := map[string]int{"fewer": 2, "more": 9, "as the kind": 0}
 			var mu sync.Mutex // of what the handler shares with the test
@@ -21,7 +21,7 @@ func TestJobHasItsOwnNumberOfAttempts(t *testing.T) {
 			registry := worker.NewRegistry()
 			worker.Handle(registry, worker.Kind[[]byte]{
 				Name:     "k",
-				Config:   worker.KindConfig{Idempotency: form, MaxAttempts: 4, Backoff: every(t, time.Second)},
+				Config:   worker.KindConfig{Keyed: &keyed, MaxAttempts: 4, Backoff: every(t, time.Second)},
 				Attempts: func(job *worker.Job) int { return own[job.ID] },
 			}, func(ctx context.Context, _ []byte) error {
 				job := worker.JobFrom(ctx)

@@ -53,17 +53,17 @@ func (j *journal) want(t *testing.T, what string, want ...string) {
 }
 
 // onGroups runs do on a FIFO queue whose jobs have one attempt.
-func onGroups(t *testing.T, dead worker.OnDead, do func(f *field, j *journal)) {
+func onGroups(t *testing.T, block bool, do func(f *field, j *journal)) {
 	t.Helper()
 	j, registry := &journal{}, worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{MaxAttempts: 1}, j.handle)
-	cfg := worker.Config{Registry: registry, Queues: []worker.QueueConfig{{Name: worker.DefaultQueue, DefaultKind: "job", OnDead: dead}}}
+	cfg := worker.Config{Registry: registry, Queues: []worker.QueueConfig{{Name: worker.DefaultQueue, DefaultKind: "job", BlockOnDead: block}}}
 	inField(t, fieldConfig{caps: queue.Capabilities{FIFO: true, MaxRetryDelay: 12 * time.Hour}, worker: cfg}, func(f *field) { do(f, j) })
 }
 
 func TestGroupGoesOnBehindItsDead(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadContinue, func(f *field, j *journal) {
+	onGroups(t, false, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		j.want(t, "a second later", "bad.0", "after.0")
@@ -77,7 +77,7 @@ func TestGroupGoesOnBehindItsDead(t *testing.T) {
 // A dead job keeps its place, tells so once, and holds up nobody but its own group.
 func TestBlockedGroupWaits(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.add("h", "other")
 		f.after(12 * time.Hour)
@@ -112,7 +112,7 @@ func TestBlockedGroupWaits(t *testing.T) {
 // What was replayed runs at the head of its group, before what came after it. The copy at the group's end runs nothing.
 func TestReplayOfABlockedJobRunsInItsPlace(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		j.mend()
@@ -128,7 +128,7 @@ func TestReplayOfABlockedJobRunsInItsPlace(t *testing.T) {
 // A replayed run that dies again blocks again, as the run that it was, and can be replayed again.
 func TestReplayedRunBlocksAgain(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(time.Second)
 		f.replay()
@@ -150,7 +150,7 @@ func TestReplayedRunBlocksAgain(t *testing.T) {
 // A job that waited at the head for longer than its max age is replayed all the same: the replay is when its waiting began.
 func TestReplayOfAnOldBlockedJob(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(40 * time.Hour)
 		if e := f.entry("bad", 0); e.Cause != dlq.CauseExhausted {
@@ -172,7 +172,7 @@ func TestReplayOfAnOldBlockedJob(t *testing.T) {
 // A replay that drops the deadline of a blocked job drops it at the head, too.
 func TestReplayOfABlockedJobWithoutItsDeadline(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		client, err := worker.NewClient(worker.ClientConfig{Broker: f.fake})
 		if err != nil {
 			t.Fatal(err)
@@ -198,7 +198,7 @@ func TestReplayOfABlockedJobWithoutItsDeadline(t *testing.T) {
 // The ledger forgets a closed run after two days. The dead letter does not, and the job stays where it is.
 func TestBlockedJobOutlivesItsLedger(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		f.add("g", "bad", "after")
 		f.after(6 * 24 * time.Hour)
 		j.want(t, "days later", "bad.0")
@@ -211,7 +211,7 @@ func TestBlockedJobOutlivesItsLedger(t *testing.T) {
 // A foreign message has no number of its run: its replay is a job of its own at the end of the group, and its place is given up.
 func TestReplayOfABlockedForeignMessage(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		j.mu.Lock()
 		j.foreign = true
 		j.mu.Unlock()
@@ -231,7 +231,7 @@ func TestReplayOfABlockedForeignMessage(t *testing.T) {
 // A message that nobody can read blocks its group until it is purged.
 func TestUndecodableMessageBlocks(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		bad := queue.Message{Headers: map[string]string{queue.HeaderEnvelope: "{"}}
 		f.fake.Publish(f.ctx, worker.DefaultQueue, []queue.Publication{{Message: bad, Group: "g"}})
 		f.add("g", "after")
@@ -257,7 +257,7 @@ func TestUndecodableMessageBlocks(t *testing.T) {
 // A worker that dies between storing the dead letter and closing the run leaves a job that is dead all the same.
 func TestDeadLetterWithoutAClosedRunBlocks(t *testing.T) {
 	t.Parallel()
-	onGroups(t, worker.OnDeadBlock, func(f *field, j *journal) {
+	onGroups(t, true, func(f *field, j *journal) {
 		env := queue.Envelope{ID: "bad", Kind: "job", EnqueuedAt: time.Now()}
 		m, err := queue.NewMessage(env, nil)
 		if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/caisson-go/caisson/worker/jobtest"
 )
 
-// MaxAttempts counts the first attempt, in every form of counting, and the last word is the handler's own error.
+// MaxAttempts counts the first attempt, in every keyed of counting, and the last word is the handler's own error.
 func TestExactlyMaxAttempts(t *testing.T) { onStores(t, testExactlyMaxAttempts) }
 
 func testExactlyMaxAttempts(t *testing.T, on stores) {
 	for _, attempts := range []int{1, 3} {
-		forms(t, func(t *testing.T, form worker.Idempotency) {
-			on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: attempts, Idempotency: form},
+		forms(t, func(t *testing.T, keyed bool) {
+			on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: attempts, Keyed: &keyed},
 				func(_ context.Context, job *worker.Job) error {
 					return fmt.Errorf("the handler's error in attempt %d of %d", job.Attempt, job.MaxAttempts)
 				}, func(t *testing.T, b *jobtest.Bench) {
@@ -42,7 +42,7 @@ func testExactlyMaxAttempts(t *testing.T, on stores) {
 func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 	t.Parallel()
 	watch := &pauses{}
-	cfg := jobtest.Config{Worker: worker.Config{Observer: watch, Concurrency: 5}}
+	cfg := jobtest.Config{Worker: worker.Config{Observers: []worker.Observer{watch}, Concurrency: 5}}
 	inBench(t, cfg, worker.KindConfig{MaxAttempts: 3}, fails, func(t *testing.T, b *jobtest.Bench) {
 		var ids []string
 		for range 20 {
@@ -81,7 +81,7 @@ func TestDeadClaimStorePausesKeyedJobs(t *testing.T) {
 // Kinds without a key need no store: they are bounded by their own count.
 func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
 	t.Parallel()
-	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 3, Idempotency: worker.IdempotencyNone}, fails, func(t *testing.T, b *jobtest.Bench) {
+	inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 3, Keyed: new(false)}, fails, func(t *testing.T, b *jobtest.Bench) {
 		b.Break(jobtest.PartClaims)
 		id := b.Enqueue(worker.NewJob{Kind: "job"})
 		b.Drain()
@@ -94,8 +94,8 @@ func TestDeadClaimStoreLeavesUnkeyedKindsAlone(t *testing.T) {
 // A job whose destination may not be called waits, and spends no attempt on it: held while an operator says so, and put back by a breaker.
 func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
-		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Idempotency: form}
+	forms(t, func(t *testing.T, keyed bool) {
+		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Keyed: &keyed}
 		inBench(t, jobtest.Config{}, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
 			b.Force("d.test", pools.OverrideOpen)
 			id := b.Enqueue(worker.NewJob{Kind: "job"})
@@ -113,11 +113,11 @@ func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 
 func TestRateLimitSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		cfg := jobtest.Config{Worker: worker.Config{Destinations: pools.DestinationsConfig{
 			Default: pools.DestinationConfig{Rate: pools.RateConfig{Rate: 1.0 / 60}},
 		}}}
-		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Idempotency: form}
+		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Keyed: &keyed}
 		inBench(t, cfg, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
 			first, second := b.Enqueue(worker.NewJob{Kind: "job"}), b.Enqueue(worker.NewJob{Kind: "job"})
 			b.Drain()
@@ -136,10 +136,10 @@ func TestRateLimitSpendsNoAttempt(t *testing.T) {
 // A crash is an attempt: a job that kills its worker each time is dead after its maximum, not looping for ever.
 func TestJobThatKillsItsWorkerDies(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		synctest.Test(t, func(t *testing.T) {
 			r := worker.NewRegistry()
-			work(r, "job", worker.KindConfig{MaxAttempts: 3, Idempotency: form}, untilDone)
+			work(r, "job", worker.KindConfig{MaxAttempts: 3, Keyed: &keyed}, untilDone)
 			b := jobtest.New(t, r, jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second}})
 			id := b.Enqueue(worker.NewJob{Kind: "job"})
 			for range 3 {

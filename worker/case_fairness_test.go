@@ -77,8 +77,8 @@ func TestRefusedJobTakesNothingFromTheSharedLimit(t *testing.T) {
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency: 10,
 		Destinations: pools.DestinationsConfig{
-			Rate:      pools.RateConfig{Rate: 20},
-			Overrides: map[string]pools.DestinationConfig{"a.test": {Rate: pools.RateConfig{Rate: 1}}},
+			Rate:   pools.RateConfig{Rate: 20},
+			ByName: map[string]pools.DestinationConfig{"a.test": {Rate: pools.RateConfig{Rate: 1}}},
 		},
 	}}
 	inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {

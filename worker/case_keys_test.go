@@ -215,7 +215,7 @@ func testResultTooLargeToKeep(t *testing.T, on stores) {
 	large := bytes.Repeat([]byte("x"), 10<<20)
 	var log bytes.Buffer
 	cfg := jobtest.Config{Worker: worker.Config{
-		Observer: worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))),
+		Observers: []worker.Observer{worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo})))},
 	}}
 	effects := 0
 	on.inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {

@@ -17,10 +17,10 @@ import (
 // timeout, and the handlers that still hang are named.
 func TestHungHandlerLosesItsJob(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		let := make(chan struct{})
 		kind := worker.KindConfig{
-			Timeout: 2 * time.Second, TimeoutGrace: time.Second, MaxAttempts: 2, Backoff: every(t, time.Second), Idempotency: form,
+			Timeout: 2 * time.Second, TimeoutGrace: time.Second, MaxAttempts: 2, Backoff: every(t, time.Second), Keyed: &keyed,
 		}
 		cfg := jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second, Concurrency: 1}}
 		inBench(t, cfg, kind, func(context.Context, *worker.Job) error {
@@ -133,9 +133,9 @@ func TestStaleWorkerDoesNotTouchTheNewClaim(t *testing.T) {
 // A job whose worker dies at any moment is ready again within one lease, although no lease record of its own can be found.
 func TestOrphanIsReadyWithinOneLease(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		cfg := jobtest.Config{Worker: worker.Config{Lease: 3 * time.Second}}
-		inBench(t, cfg, worker.KindConfig{Idempotency: form}, func(ctx context.Context, job *worker.Job) error {
+		inBench(t, cfg, worker.KindConfig{Keyed: &keyed}, func(ctx context.Context, job *worker.Job) error {
 			if job.Attempt == 1 {
 				<-ctx.Done()
 				return ctx.Err()

@@ -77,12 +77,12 @@ func TestExactlyMaxAttemptsOnEveryBroker(t *testing.T) {
 	t.Parallel()
 	for name, caps := range map[string]queue.Capabilities{"counting": {CountsAttempts: true}, "not counting": {}, "FIFO": {FIFO: true}} {
 		for _, most := range []int{1, 3} {
-			forms(t, func(t *testing.T, form worker.Idempotency) {
-				if caps.FIFO && form == worker.IdempotencyNone {
+			forms(t, func(t *testing.T, keyed bool) {
+				if caps.FIFO && !keyed {
 					return // refused
 				}
 				c, registry := &calls{}, worker.NewRegistry()
-				work(registry, "job", worker.KindConfig{Idempotency: form, MaxAttempts: most}, func(_ context.Context, job *worker.Job) error {
+				work(registry, "job", worker.KindConfig{Keyed: &keyed, MaxAttempts: most}, func(_ context.Context, job *worker.Job) error {
 					return fmt.Errorf("boom %d", c.note(job))
 				})
 				inField(t, fieldConfig{caps: caps, worker: worker.Config{Registry: registry}}, func(f *field) {
@@ -140,11 +140,11 @@ func TestDelayBeyondTheCeilingIsKept(t *testing.T) {
 // goes on, and the copy that comes meanwhile runs nothing.
 func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		var cause error
 		var told, lost time.Time
 		registry := worker.NewRegistry()
-		kind := worker.KindConfig{Idempotency: form, Timeout: 400 * time.Second, Bulkhead: 1, Waiting: 1}
+		kind := worker.KindConfig{Keyed: &keyed, Timeout: 400 * time.Second, Bulkhead: 1, Waiting: 1}
 		work(registry, "job", kind, func(ctx context.Context, job *worker.Job) error {
 			wait := 100 * time.Second
 			if job.ID == "second" {
@@ -166,7 +166,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 			prepare: func(f *field) {
 				f.fake.ceiling = ceiling
 				f.also = observerFunc(func(e worker.Event) {
-					if _, ok := e.(*worker.LeaseLost); ok {
+					if event, ok := e.(*worker.Lost); ok && errors.Is(event.Err, worker.ErrLeaseLost) {
 						lost = time.Now()
 					}
 				})
@@ -182,7 +182,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 			if _, refused := f.fake.settlements(); refused != 0 || f.left() != 0 {
 				t.Errorf("%d extensions were refused, %d messages are left", refused, f.left())
 			}
-			if form == worker.IdempotencyKeyed {
+			if keyed {
 				ended := map[worker.Outcome]int{}
 				for _, one := range s {
 					ended[one.Outcome]++
@@ -209,7 +209,7 @@ func (b *bubble) leasesLost() (n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.events {
-		if _, ok := e.(*worker.LeaseLost); ok {
+		if lost, ok := e.(*worker.Lost); ok && errors.Is(lost.Err, worker.ErrLeaseLost) {
 			n++
 		}
 	}
@@ -219,9 +219,9 @@ func (b *bubble) leasesLost() (n int) {
 // F2: a delay longer than the broker's own, three workers and a short lease: the job runs once, when it is due.
 func TestLongDelayRunsOnce(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		c, registry := &calls{}, worker.NewRegistry()
-		work(registry, "job", worker.KindConfig{Idempotency: form}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "job", worker.KindConfig{Keyed: &keyed}, func(_ context.Context, job *worker.Job) error {
 			c.note(job)
 			return nil
 		})

@@ -14,7 +14,7 @@ import (
 func TestBrokerOutageIsToldOnce(t *testing.T) {
 	t.Parallel()
 	watch := &pauses{}
-	cfg := jobtest.Config{Worker: worker.Config{Observer: watch}}
+	cfg := jobtest.Config{Worker: worker.Config{Observers: []worker.Observer{watch}}}
 	inBench(t, cfg, worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
 		for outage := range int64(3) {
 			b.Break(jobtest.PartBroker)

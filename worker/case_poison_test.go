@@ -105,7 +105,7 @@ func TestUnknownKindWaitsThenDies(t *testing.T) {
 		r := worker.NewRegistry()
 		work(r, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 		var log bytes.Buffer
-		b := jobtest.New(t, r, jobtest.Config{Worker: worker.Config{Observer: worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, nil)))}})
+		b := jobtest.New(t, r, jobtest.Config{Worker: worker.Config{Observers: []worker.Observer{worker.NewLogObserver(slog.New(slog.NewTextHandler(&log, nil)))}}})
 		id := b.Enqueue(worker.NewJob{Kind: "nope.v9", Payload: []byte("as it was")})
 		start := time.Now()
 		b.Drain()

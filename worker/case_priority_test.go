@@ -30,7 +30,7 @@ func underOverload(t *testing.T, kind worker.KindConfig, destinations pools.Dest
 	t.Helper()
 	q := &queueWaits{worst: map[string]time.Duration{}, ran: map[string]int{}}
 	registry := worker.NewRegistry()
-	kind.Idempotency = worker.IdempotencyNone
+	kind.Keyed = new(false)
 	work(registry, "k", kind, func(_ context.Context, job *worker.Job) error {
 		q.note(job)
 		time.Sleep(500 * time.Millisecond)

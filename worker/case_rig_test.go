@@ -41,11 +41,10 @@ func every(t *testing.T, d time.Duration) schedule.Backoff {
 }
 
 // forms runs do with claims and without.
-func forms(t *testing.T, do func(t *testing.T, form worker.Idempotency)) {
+func forms(t *testing.T, do func(t *testing.T, keyed bool)) {
 	t.Helper()
-	for _, form := range []worker.Idempotency{worker.IdempotencyKeyed, worker.IdempotencyNone} {
-		t.Run("idempotency "+form.String(), func(t *testing.T) { do(t, form) })
-	}
+	t.Run("idempotency key", func(t *testing.T) { do(t, true) })
+	t.Run("idempotency none", func(t *testing.T) { do(t, false) })
 }
 
 // calledOnce checks that a job was called once, as attempt 1, and ended well.

@@ -62,12 +62,12 @@ func inHangingFleet(t *testing.T, lane pools.SlowLaneConfig, do func(t *testing.
 	t.Helper()
 	w := &waits{counts: make(map[string]int), back: make(map[string]int)}
 	cfg := jobtest.Config{Worker: worker.Config{
-		Concurrency: 100, Observer: w,
+		Concurrency: 100, Observers: []worker.Observer{w},
 		Destinations: pools.DestinationsConfig{SlowLane: lane, Default: pools.DestinationConfig{
 			Concurrency: 3, Breaker: pools.BreakerConfig{FailurePercent: -1},
 		}},
 	}}
-	inBench(t, cfg, worker.KindConfig{Idempotency: worker.IdempotencyNone}, w.handle, func(t *testing.T, b *jobtest.Bench) {
+	inBench(t, cfg, worker.KindConfig{Keyed: new(false)}, w.handle, func(t *testing.T, b *jobtest.Bench) {
 		for i := range 40 {
 			jobsTo(b, fmt.Sprintf("fast-%d", i), 1)
 			b.Advance(50 * time.Millisecond)

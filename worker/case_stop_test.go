@@ -28,8 +28,8 @@ func TestTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T) {
 }
 
 func testTimeoutOfTheLastAttemptIsADeadLetter(t *testing.T, on stores) {
-	forms(t, func(t *testing.T, form worker.Idempotency) {
-		on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1, Timeout: time.Second, Idempotency: form}, untilDone,
+	forms(t, func(t *testing.T, keyed bool) {
+		on.inBench(t, jobtest.Config{}, worker.KindConfig{MaxAttempts: 1, Timeout: time.Second, Keyed: &keyed}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				if s := b.Work(); s.Outcome != worker.OutcomeFailed || s.Handle != time.Second {
@@ -49,9 +49,9 @@ func TestStopInTheLastAttemptGivesTheJobBack(t *testing.T) {
 }
 
 func testStopInTheLastAttemptGivesTheJobBack(t *testing.T, on stores) {
-	forms(t, func(t *testing.T, form worker.Idempotency) {
-		cfg := jobtest.Config{Worker: worker.Config{Stop: worker.StopConfig{Grace: 2 * time.Second}}}
-		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 1, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
+	forms(t, func(t *testing.T, keyed bool) {
+		cfg := jobtest.Config{Worker: worker.Config{StopGrace: new(2 * time.Second)}}
+		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 1, Timeout: 5 * time.Minute, Keyed: &keyed}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				b.Advance(time.Second)
@@ -78,9 +78,9 @@ func testStopInTheLastAttemptGivesTheJobBack(t *testing.T, on stores) {
 func TestManyStopsSpendNoAttempt(t *testing.T) { onStores(t, testManyStopsSpendNoAttempt) }
 
 func testManyStopsSpendNoAttempt(t *testing.T, on stores) {
-	forms(t, func(t *testing.T, form worker.Idempotency) {
-		cfg := jobtest.Config{Worker: worker.Config{Stop: worker.StopConfig{Grace: time.Second}}}
-		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 2, Timeout: 5 * time.Minute, Idempotency: form}, untilDone,
+	forms(t, func(t *testing.T, keyed bool) {
+		cfg := jobtest.Config{Worker: worker.Config{StopGrace: new(time.Second)}}
+		on.inBench(t, cfg, worker.KindConfig{MaxAttempts: 2, Timeout: 5 * time.Minute, Keyed: &keyed}, untilDone,
 			func(t *testing.T, b *jobtest.Bench) {
 				id := b.Enqueue(worker.NewJob{Kind: "job"})
 				for range 10 {

@@ -16,7 +16,7 @@ type verdict struct {
 	outcome Outcome
 	err     error
 	// reason is why it was deferred.
-	reason Reason
+	reason string
 	// cause is the dead letter's cause if the job ends here.
 	cause dlq.Cause
 	// after is the shortest delay asked for by the other side or computed by a guard; zero means none.

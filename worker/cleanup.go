@@ -10,13 +10,13 @@ const cleanUpChunk = 1000
 
 // cleanUp removes expired keys and dead letters until ctx is done.
 func (w *Worker) cleanUp(ctx context.Context) {
-	for pause(ctx, jitter(w.cfg.Retention.Interval)) {
+	for pause(ctx, jitter(w.cfg.CleanUpInterval)) {
 		if w.cfg.Store != nil {
 			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpChunk) })
 		}
 		if w.deadLetters != nil {
 			w.expire(ctx, "dlq", func() (int, error) {
-				return w.deadLetters.Expire(ctx, w.cfg.Retention.DeadLetters, cleanUpChunk)
+				return w.deadLetters.Expire(ctx, w.cfg.DeadLetterRetention, cleanUpChunk)
 			})
 		}
 	}

@@ -21,7 +21,7 @@ func TestEndedRecordsAreRemovedInTime(t *testing.T) {
 		}
 		return nil
 	})
-	cfg := worker.Config{Registry: registry, Retention: worker.RetentionConfig{Keys: 3 * time.Hour, DeadLetters: 2 * time.Hour}}
+	cfg := worker.Config{Registry: registry, KeyRetention: 3 * time.Hour, DeadLetterRetention: 2 * time.Hour}
 	inBubble(t, cfg, func(b *bubble) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "done"})
 		b.enqueue(worker.NewJob{Kind: "k", ID: "dead"})

@@ -21,13 +21,13 @@ type NewJob struct {
 	Kind string
 	// Version of the payload; zero if unversioned.
 	Version int
-	// Payload is taken as it is if it is a []byte or json.RawMessage; anything else is encoded as JSON. Nil is an empty payload.
+	// Payload is sent as it is if it is a []byte or json.RawMessage, and encoded as JSON otherwise. Nil is an empty payload.
 	Payload any
-	// ID of the job. Empty makes a time-ordered one. Enqueuing an ID twice makes two messages but, with claims, one completed run.
+	// ID of the job. Empty generates a time-ordered one. An ID enqueued twice makes two messages but, with claims, one completed run.
 	ID string
-	// Key is the idempotency key. Empty leaves it to the kind; else it is the ID.
+	// Key is the idempotency key. Empty means the kind's Key, or else the ID.
 	Key string
-	// Destination is what breaker and limits isolate by. Empty leaves it to the kind.
+	// Destination that breakers and limits isolate by. Empty means the kind's.
 	Destination string
 	// Queue to put the job in. Empty means the client's default.
 	Queue string
@@ -35,15 +35,15 @@ type NewJob struct {
 	Delay time.Duration
 	// At is when the job is due. A time in the past means at once.
 	At time.Time
-	// Deadline after which the job is not started any more. Zero means none.
+	// Deadline after which the job is not started. Zero means none.
 	Deadline time.Time
 	// Headers travel with the job: traceparent, tracestate and the producer's own.
 	Headers map[string]string
 }
 
-// EnqueueResult tells what became of one job of a batch.
+// EnqueueResult is the result of one job of [Client.EnqueueMany].
 type EnqueueResult struct {
-	// ID is the job's id, also when Err is set: enqueue again under the same id to be safe from doubles.
+	// ID is the job's id, even if Err is set. A retry under the same id cannot complete the job twice.
 	ID string
 	// Queue is where the job was put.
 	Queue string
@@ -51,26 +51,27 @@ type EnqueueResult struct {
 	Err error
 }
 
-// Publisher is what a client needs of a [queue.Broker]. Each broker is one, and so is an outbox in a transaction.
-type Publisher interface {
-	// Capabilities is as in [queue.Broker].
+// target is where a client publishes.
+type target interface {
 	Capabilities(queue string) queue.Capabilities
-	// Publish is as in [queue.Broker].
 	Publish(ctx context.Context, queue string, pubs []queue.Publication) []queue.PublishResult
 }
 
 // ClientConfig configures a client.
 type ClientConfig struct {
-	// Broker to enqueue to. Required. The client does not close it. With queue/outbox's Box.In(tx) the client enqueues in a transaction: a
-	// result without an error is then part of it, and the job is published after the commit.
-	Broker Publisher
+	// Broker to enqueue to: any [queue.Broker], or Box.In(tx) of queue/outbox to enqueue in a transaction. A job enqueued there without an
+	// error is part of the transaction and published after the commit. Required. The client does not close it.
+	Broker interface {
+		Capabilities(queue string) queue.Capabilities
+		Publish(ctx context.Context, queue string, pubs []queue.Publication) []queue.PublishResult
+	}
 	// DefaultQueue for jobs that name none. Default "default".
 	DefaultQueue string
 }
 
 // Client enqueues jobs. It is safe for concurrent use and needs no closing.
 type Client struct {
-	broker Publisher
+	broker target
 	queue  string
 }
 
@@ -83,13 +84,13 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	return &Client{broker: cfg.Broker, queue: cfg.DefaultQueue}, nil
 }
 
-// Enqueue puts one job in its queue and returns its id once the broker has confirmed it.
+// Enqueue puts one job in its queue. It returns the job's id once the broker has confirmed it, and also with an error.
 func (c *Client) Enqueue(ctx context.Context, job NewJob) (string, error) {
 	r := c.EnqueueMany(ctx, []NewJob{job})[0]
 	return r.ID, r.Err
 }
 
-// EnqueueMany puts jobs in their queues and returns one result for each, in the same order. Jobs of a batch fail one by one, not together.
+// EnqueueMany puts jobs in their queues and returns one result per job, in the same order. Each job succeeds or fails by itself.
 func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) []EnqueueResult {
 	results := make([]EnqueueResult, len(jobs))
 	byQueue := make(map[string][]int)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
@@ -12,7 +14,7 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// Config tells a worker what to work on and with what. The zero value of each optional field means its default.
+// Config configures a [Worker]. The zero value of an optional field means its default.
 type Config struct {
 	// Broker holds the queues. Required. The worker does not close it.
 	Broker queue.Broker
@@ -20,136 +22,122 @@ type Config struct {
 	Registry *Registry
 	// Queues to work on. Default: one queue named "default".
 	Queues []QueueConfig
-	// Store keeps claims and the attempt ledger. Nil runs every kind unkeyed; a kind that asks for Keyed is then refused. One that is
-	// [idempotency.Joinable] lets handlers write in the transaction that completes their claim.
+	// Store keeps claims and the attempt ledger. Nil runs every kind unkeyed and refuses a kind that asks for keys. With an
+	// [idempotency.Joinable] store, handlers may write in the transaction that completes their claim.
 	Store idempotency.Store
-	// DeadLetters takes what was given up. Required. One that is a whole [dlq.Store] also lets jobs of sick destinations be held, tells late
-	// copies of a dead job from other jobs of its id, and has its old entries removed. With a mere sink no job is held, whatever Hold says:
-	// jobs of a sick destination are put back until it recovers or their max age is over.
+	// DeadLetters takes the jobs that are given up. Required. A full [dlq.Store] also holds jobs of sick destinations, tells late copies of
+	// a dead job from other jobs with its id, and has its old entries removed. With a mere sink, Hold has no effect: jobs of a sick
+	// destination are put back until it recovers or they expire.
 	DeadLetters dlq.Sink
-	// Destinations tunes breakers and limits. The zero value has the defaults of package pools. Its OnTransition is called beside the
-	// observer. A probe lease that is not set is the longest timeout of a kind, its grace and a minute: set it too
-	// when changing a running worker's.
+	// Destinations configures breakers and limits; package pools documents its defaults. OnTransition is called beside the observers. An
+	// unset probe lease is the longest timeout of any kind, plus its grace, plus a minute; set it when you configure a running worker.
 	Destinations pools.DestinationsConfig
 
-	// Concurrency is how many jobs this worker runs at once, over all queues. Default 20.
+	// Concurrency is the maximum number of jobs that run at once, over all queues. Default 20.
 	Concurrency int
-	// Lease is how long a lease or claim lasts without a sign of life: a crashed worker's jobs come back after it. Default 30 s.
+	// Lease is how long a lease or claim lasts without a heartbeat. Jobs of a crashed worker return after it. Default 30 s, minimum 1 s.
 	Lease time.Duration
-	// Heartbeat is how often leases and claims are extended. Default a third of Lease; it must be below half of it.
+	// Heartbeat is how often leases and claims are extended. Default Lease/3. It must be below Lease/2.
 	Heartbeat time.Duration
-	// Stop says how a stop goes.
-	Stop StopConfig
-	// Hold says when the jobs of a sick destination are taken out of the queue. It needs DeadLetters to be a [dlq.Store]. Jobs of
-	// FIFO queues are never held: they would leave their place in the order.
+	// StopGrace is how long running handlers may continue after Run's context ends. Nil means 20 s.
+	StopGrace *time.Duration
+	// StopHard is how long handlers have to return once StopGrace is over and their contexts are cancelled. Later ones are abandoned and
+	// their jobs put back. Default 5 s.
+	StopHard time.Duration
+	// Hold configures when jobs of a sick destination leave the queue. It needs a [dlq.Store] in DeadLetters. Jobs of FIFO queues are
+	// never held, since they would lose their place.
 	Hold HoldConfig
-	// UnknownKindAfter is how long jobs of an unknown kind are deferred, so that a rolling deploy can bring their handler, before they go
-	// to the dead letters. Default 15 min.
+	// UnknownKindAfter is how long jobs of an unknown kind are deferred before they become dead letters. It lets a rolling deploy bring
+	// their handler. Default 15 min.
 	UnknownKindAfter time.Duration
-	// Retention is how long completed keys and dead letters are kept.
-	Retention RetentionConfig
+	// KeyRetention is how long a completed key is remembered. Default 48 h.
+	KeyRetention time.Duration
+	// DeadLetterRetention is how long a dead letter is kept after its last change. Default 14 days.
+	DeadLetterRetention time.Duration
+	// CleanUpInterval is how often expired keys and dead letters are removed. Default 1 min.
+	CleanUpInterval time.Duration
 	// Owner names this worker in claims, in at most 200 bytes. Default: host name and process id.
 	Owner string
-	// Observer is told what happens. Default none.
-	Observer Observer
-	// Logger gets what an operator should read. Default slog.Default().
+	// Observers receive every [Event], in order. Nil entries are ignored. Default none.
+	Observers []Observer
+	// Logger receives what an operator should read. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// QueueConfig is one queue of a worker.
+// QueueConfig configures one queue of a worker.
 type QueueConfig struct {
 	// Name of the queue. Required.
 	Name string
-	// Weight decides the queue's share of the slots. Default 1, at most 1,000,000. Each queue gets at least one slot.
+	// Weight is the queue's share of the slots, relative to the other queues. Default 1, at most 1,000,000. Each queue gets at least one
+	// slot.
 	Weight int
-	// Priority says who is put back first under overload. 0 comes first, 2 last: each class of queues leaves a fifth of a kind's bulkhead and of a
-	// destination's concurrency to each class before it, and gives way while jobs of those have been put back and wait. The slots are
-	// divided by Weight alone. Default 0.
+	// Priority decides which queue gives way under overload: 0 comes first, 2 last. Each priority leaves a fifth of a kind's bulkhead and of
+	// a destination's concurrency to each one before it, and waits while deferred jobs of those are due. Slots follow Weight alone.
+	// Default 0.
 	Priority int
-	// DefaultKind is the kind of messages that foreign producers sent without an envelope. Empty sends those to the dead letters.
+	// DefaultKind is the kind of messages without an envelope, as foreign producers send them. Empty makes them dead letters.
 	DefaultKind string
-	// OnDead says what becomes of the group of a job that died. Default Continue. Only FIFO queues can Block, and only where DeadLetters
-	// is a [dlq.Store].
-	OnDead OnDead
+	// BlockOnDead keeps a dead job at the head of its FIFO group, so that nothing overtakes it. The group continues once the dead letter is
+	// purged; if it is replayed, the replayed run takes its place. The worker checks after a quarter of the time since the job died, at
+	// least a minute and at most half an hour. Only FIFO queues may block, and only with a [dlq.Store] in DeadLetters. False lets the group
+	// continue; a replay then goes to its end.
+	BlockOnDead bool
 }
 
-// OnDead says what becomes of the rest of a FIFO group when one of its jobs died.
-type OnDead uint8
-
-const (
-	// OnDeadContinue lets the group go on without the dead job. A replay comes at the end of its group.
-	OnDeadContinue OnDead = iota
-	// OnDeadBlock keeps the dead job at the head of its group, so that nothing overtakes it. The group goes on once its dead letter was
-	// purged; when it was replayed, the replayed run takes place there. The worker looks at it after a quarter of the time since the job died:
-	// at least a minute, at most half an hour later.
-	OnDeadBlock
-)
-
-// StopConfig says how a stop goes. A stop first ends receiving and gives back what has not started.
-type StopConfig struct {
-	// Grace is how long running handlers may finish undisturbed. Default 20 s; negative means none.
-	Grace time.Duration
-	// Hard is how long handlers have to return once their contexts were cancelled. Whoever has not is abandoned, its job given back.
-	// Default 5 s.
-	Hard time.Duration
-}
-
-// HoldConfig says when the jobs of a destination whose breaker is open leave the queue for the dead-letter store, in state held. Those of one
-// that was forced open do so at once, unless both After and Backlog are negative.
+// HoldConfig configures when jobs of a destination leave the queue for the dead-letter store, in state held, and how they come back. Jobs of
+// a destination that was forced open are held at once, unless both After and Backlog are negative.
 type HoldConfig struct {
-	// After is how long the breaker must have been open. Default 15 min; negative means that no length of time is enough.
+	// After is how long the breaker must have been open. Default 15 min; negative means never by time.
 	After time.Duration
-	// Backlog is how many jobs of one destination this worker defers before it holds all further ones at once, since a long backlog
-	// would only cycle through the broker. Default 100; negative means that no backlog is enough.
+	// Backlog is how many jobs of one destination this worker defers before it holds the rest, since a long backlog would only cycle
+	// through the broker. Default 100; negative means never by backlog.
 	Backlog int
-	// Interval is how often held destinations are looked at for release. Default 1 s.
+	// Interval is how often held jobs are considered for release. Default 1 s.
 	Interval time.Duration
-	// RampStart is how many jobs are released in the first interval after recovery; each further interval doubles it. Default 10.
+	// RampStart is how many jobs are released in the first interval after recovery. Each further interval doubles it. Default 10.
 	RampStart int
-	// RampMax is the most jobs released in one interval. Default 1000.
+	// RampMax is the maximum number of jobs released in one interval. Default 1000.
 	RampMax int
 }
 
-// RetentionConfig says how long ended records are kept.
-type RetentionConfig struct {
-	// Keys is how long a completed key is remembered. Default 48 h.
-	Keys time.Duration
-	// DeadLetters is how long a dead letter is kept after its last change. Default 14 days.
-	DeadLetters time.Duration
-	// Interval is how often expired records are removed. Default 1 min.
-	Interval time.Duration
-}
-
-const maxWeight = 1_000_000 // so that no sum or product of weights and slots overflows
+const maxWeight = 1_000_000 // keeps products of weights and slots from overflowing
 
 func (c Config) withDefaults() Config {
 	setDefault(&c.Concurrency, 20)
 	setDefault(&c.Lease, queue.DefaultLease)
 	setDefault(&c.Heartbeat, c.Lease/3)
 	setDefault(&c.UnknownKindAfter, 15*time.Minute)
-	setDefault(&c.Stop.Grace, 20*time.Second)
-	setDefault(&c.Stop.Hard, 5*time.Second)
+	setDefault(&c.StopGrace, new(20*time.Second))
+	setDefault(&c.StopHard, 5*time.Second)
 	setDefault(&c.Hold.After, 15*time.Minute)
 	setDefault(&c.Hold.Backlog, 100)
 	setDefault(&c.Hold.Interval, time.Second)
 	setDefault(&c.Hold.RampStart, 10)
 	setDefault(&c.Hold.RampMax, 1000)
-	setDefault(&c.Retention.Keys, idempotency.DefaultRetention)
-	setDefault(&c.Retention.DeadLetters, dlq.DefaultRetention)
-	setDefault(&c.Retention.Interval, time.Minute)
+	setDefault(&c.KeyRetention, idempotency.DefaultRetention)
+	setDefault(&c.DeadLetterRetention, dlq.DefaultRetention)
+	setDefault(&c.CleanUpInterval, time.Minute)
 	setDefault(&c.Owner, defaultOwner())
-	c.Stop.Grace = max(c.Stop.Grace, 0)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	c.Observers = slices.DeleteFunc(slices.Clone(c.Observers), func(o Observer) bool { return o == nil })
 	if len(c.Queues) == 0 {
 		c.Queues = []QueueConfig{{Name: DefaultQueue}}
 	}
-	c.Queues = append([]QueueConfig(nil), c.Queues...)
+	c.Queues = slices.Clone(c.Queues)
 	for i := range c.Queues {
 		setDefault(&c.Queues[i].Weight, 1)
 	}
 	return c
+}
+
+func defaultOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host"
+	}
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -168,16 +156,17 @@ func (c Config) validate() error {
 	}
 	check(c.Broker != nil, "broker: required")
 	check(c.Registry != nil, "registry: required")
-	check(c.DeadLetters != nil, "dead letters: a sink or store is required, so that nothing is lost")
+	check(c.DeadLetters != nil, "dead letters: a sink or store is required, so that no job is lost")
 	check(c.Concurrency > 0, "concurrency %d: must be at least 1", c.Concurrency)
 	check(c.Lease >= time.Second, "lease %s: must be at least 1s", c.Lease)
 	check(c.Heartbeat > 0 && c.Heartbeat < c.Lease/2, "heartbeat %s: must be positive and below half the lease of %s", c.Heartbeat, c.Lease)
+	check(*c.StopGrace >= 0, "stop grace %s: must not be negative; 0 means none", *c.StopGrace)
 	check(len(c.Owner) <= idempotency.MaxOwner, "owner of %d bytes: at most %d are kept with a claim", len(c.Owner), idempotency.MaxOwner)
 	check(c.Concurrency >= len(c.Queues), "concurrency %d: each of the %d queues needs a slot", c.Concurrency, len(c.Queues))
 	check(c.Hold.RampStart > 0 && c.Hold.RampMax >= c.Hold.RampStart, "hold ramp %d to %d: start must be positive and at most max", c.Hold.RampStart, c.Hold.RampMax)
 	for name, d := range map[string]time.Duration{
-		"stop hard": c.Stop.Hard, "hold interval": c.Hold.Interval, "unknown kind after": c.UnknownKindAfter,
-		"key retention": c.Retention.Keys, "dead letter retention": c.Retention.DeadLetters, "retention interval": c.Retention.Interval,
+		"stop hard": c.StopHard, "hold interval": c.Hold.Interval, "unknown kind after": c.UnknownKindAfter,
+		"key retention": c.KeyRetention, "dead letter retention": c.DeadLetterRetention, "clean-up interval": c.CleanUpInterval,
 	} {
 		check(d > 0, "%s %s: must be positive", name, d)
 	}
@@ -187,8 +176,7 @@ func (c Config) validate() error {
 		check(!seen[q.Name], "queues[%d]: %q is named twice", i, q.Name)
 		check(q.Weight > 0 && q.Weight <= maxWeight, "queues[%d] %q: weight %d must be from 1 to %d", i, q.Name, q.Weight, maxWeight)
 		seen[q.Name] = true
-		check(q.Priority >= 0 && q.Priority < pools.Classes, "queues[%d] %q: priority %d must be from 0, which comes first, to %d", i, q.Name, q.Priority, pools.Classes-1)
-		check(q.OnDead <= OnDeadBlock, "queues[%d] %q: on dead %d: unknown", i, q.Name, q.OnDead)
+		check(q.Priority >= 0 && q.Priority < priorities, "queues[%d] %q: priority %d must be from 0, which comes first, to %d", i, q.Name, q.Priority, priorities-1)
 		if c.Broker != nil {
 			errs = append(errs, c.validateLimits(q, c.Broker.Capabilities(q.Name)))
 		}
@@ -196,7 +184,7 @@ func (c Config) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateLimits holds one queue against what its broker can do.
+// validateLimits checks one queue against what its broker can do.
 func (c Config) validateLimits(q QueueConfig, limits queue.Capabilities) error {
 	var errs []error
 	if longest := limits.MaxLease; longest > 0 && c.Lease > longest {
@@ -207,12 +195,12 @@ func (c Config) validateLimits(q QueueConfig, limits queue.Capabilities) error {
 	if limits.FIFO && c.Store == nil {
 		errs = append(errs, fmt.Errorf("queue %q: is a FIFO queue and needs a store for claims and attempts: set Config.Store", q.Name))
 	}
-	if q.OnDead == OnDeadBlock {
+	if q.BlockOnDead {
 		if !limits.FIFO {
-			errs = append(errs, fmt.Errorf("queue %q: is no FIFO queue and has no groups to block: leave OnDead out", q.Name))
+			errs = append(errs, fmt.Errorf("queue %q: is no FIFO queue and has no groups to block: leave BlockOnDead out", q.Name))
 		}
 		if _, ok := c.DeadLetters.(dlq.Store); !ok {
-			errs = append(errs, fmt.Errorf("queue %q: a blocked group waits until its dead letter was replayed or purged, which only a dlq.Store in Config.DeadLetters can tell", q.Name))
+			errs = append(errs, fmt.Errorf("queue %q: a blocked group waits until its dead letter is replayed or purged, which needs a dlq.Store in Config.DeadLetters", q.Name))
 		}
 	}
 	return errors.Join(errs...)

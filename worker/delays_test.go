@@ -23,10 +23,10 @@ func TestHugeDelaysEndWithTheJob(t *testing.T) {
 		"gate":        &worker.Error{Outcome: worker.OutcomeFailed, After: forever, Throttle: forever},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forms(t, func(t *testing.T, form worker.Idempotency) {
+			forms(t, func(t *testing.T, keyed bool) {
 				registry := worker.NewRegistry()
 				calls := 0
-				work(registry, "k", worker.KindConfig{Idempotency: form, MaxAge: 20 * time.Minute}, func(context.Context, *worker.Job) error {
+				work(registry, "k", worker.KindConfig{Keyed: &keyed, MaxAge: 20 * time.Minute}, func(context.Context, *worker.Job) error {
 					calls++
 					return answer
 				})

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -101,10 +103,10 @@ func (e *PanicError) Unwrap() error {
 var (
 	// ErrStopping means that the worker is stopping and its grace is over.
 	ErrStopping = errors.New("worker is stopping")
-	// ErrClaimLost means that another worker took over the job's key.
-	ErrClaimLost = errors.New("claim lost: another worker took over the key")
-	// ErrLeaseLost means that the broker took the message of an unkeyed job back.
-	ErrLeaseLost = errors.New("lease lost: the broker took the message back")
+	// ErrClaimLost is [idempotency.ErrClaimLost]: another worker took over the job's key.
+	ErrClaimLost = idempotency.ErrClaimLost
+	// ErrLeaseLost is [queue.ErrLeaseLost]: the broker took the message of an unkeyed job back.
+	ErrLeaseLost = queue.ErrLeaseLost
 	// ErrLeaseEnding means that the broker lets nobody keep a message for longer, and is about to take the message of an unkeyed job back.
 	ErrLeaseEnding = errors.New("lease is ending: the broker lets nobody keep a message for longer")
 	// ErrTimeout means that the attempt used up the kind's timeout.

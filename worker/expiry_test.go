@@ -16,9 +16,9 @@ import (
 // The dead letter of a job that expires between two attempts tells how many were spent, whoever counted them.
 func TestExpiryTellsTheAttemptsThatWereSpent(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		registry := worker.NewRegistry()
-		work(registry, "k", worker.KindConfig{Idempotency: form, MaxAge: time.Minute, Backoff: every(t, 40*time.Second)}, fails)
+		work(registry, "k", worker.KindConfig{Keyed: &keyed, MaxAge: time.Minute, Backoff: every(t, 40*time.Second)}, fails)
 		inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
 			id := b.enqueue(worker.NewJob{Kind: "k"})
 			b.after(10 * time.Minute)

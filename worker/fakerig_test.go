@@ -39,7 +39,7 @@ func inField(t *testing.T, cfg fieldConfig, do func(f *field)) {
 		f := &field{bubble: &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1), unkeyed: cfg.unkeyed}, fake: newFakeBroker(cfg.caps), log: &logLines{}}
 		cfg.worker.Broker, cfg.worker.Logger = f.fake, slog.New(slog.NewTextHandler(f.log, nil))
 		if cfg.worker.Hold.Interval == 0 { // days of virtual time are cheap as long as nobody asks a database each second
-			cfg.worker.Hold.Interval, cfg.worker.Retention.Interval = time.Minute, time.Hour
+			cfg.worker.Hold.Interval, cfg.worker.CleanUpInterval = time.Minute, time.Hour
 		}
 		if cfg.sink {
 			cfg.worker.DeadLetters = sink{f.dead}

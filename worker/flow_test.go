@@ -58,11 +58,11 @@ func TestEarlyCopyWaitsForTheLedger(t *testing.T) {
 // A message that a broker with short delays hands over before its time is put back, and spends nothing.
 func TestMessageBeforeItsTimeIsPutBack(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		var ran []*worker.Job
 		var at time.Time
 		registry := worker.NewRegistry()
-		work(registry, "k", worker.KindConfig{Idempotency: form}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "k", worker.KindConfig{Keyed: &keyed}, func(_ context.Context, job *worker.Job) error {
 			ran, at = append(ran, job), time.Now()
 			return nil
 		})
@@ -205,7 +205,7 @@ func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	running, most, calls := 0, 0, 0
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Idempotency: worker.IdempotencyNone}
+	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Keyed: new(false)}
 	work(registry, "k", cfg, func(context.Context, *worker.Job) error {
 		calls++
 		running++
@@ -236,10 +236,10 @@ func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
 // Attempts that were spent before a message was made count, with claims and without.
 func TestAttemptBaseCounts(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		var attempts []int
 		registry := worker.NewRegistry()
-		work(registry, "k", worker.KindConfig{Idempotency: form, MaxAttempts: 4}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "k", worker.KindConfig{Keyed: &keyed, MaxAttempts: 4}, func(_ context.Context, job *worker.Job) error {
 			attempts = append(attempts, job.Attempt)
 			return errBoom
 		})
@@ -274,7 +274,7 @@ func TestEmptyRetryBudgetDefersRetries(t *testing.T) {
 			switch {
 			case s.Outcome == worker.OutcomeSucceeded && s.Job.Attempt == 2:
 				succeeded++
-			case s.Outcome == worker.OutcomeDeferred && s.Reason == worker.Reason(pools.ReasonBudgetEmpty.String()):
+			case s.Outcome == worker.OutcomeDeferred && s.Reason == pools.ReasonBudgetEmpty.String():
 				deferred++
 			}
 		}

@@ -21,12 +21,12 @@ func awayWhile(away *atomic.Bool) queuetest.Plan {
 // An attempt whose handler was given up keeps its lease until it is settled, also if the handler returns while the broker is away.
 func TestGivenUpAttemptKeepsItsLease(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		synctest.Test(t, func(t *testing.T) {
 			var calls, away atomic.Bool
 			again := 0
 			registry := worker.NewRegistry()
-			cfg := worker.KindConfig{Idempotency: form, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 2, Backoff: every(t, time.Hour)}
+			cfg := worker.KindConfig{Keyed: &keyed, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 2, Backoff: every(t, time.Hour)}
 			work(registry, "k", cfg, func(_ context.Context, job *worker.Job) error {
 				if calls.Swap(true) {
 					again++
@@ -61,11 +61,11 @@ func TestGivenUpAttemptKeepsItsLease(t *testing.T) {
 // A stop waits for the settlement of an attempt whose handler was given up and has returned since.
 func TestStopWaitsForGivenUpAttempts(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		synctest.Test(t, func(t *testing.T) {
 			var away atomic.Bool
 			registry := worker.NewRegistry()
-			cfg := worker.KindConfig{Idempotency: form, Timeout: time.Second, TimeoutGrace: time.Second, Backoff: every(t, time.Hour)}
+			cfg := worker.KindConfig{Keyed: &keyed, Timeout: time.Second, TimeoutGrace: time.Second, Backoff: every(t, time.Hour)}
 			work(registry, "k", cfg, func(context.Context, *worker.Job) error {
 				time.Sleep(10 * time.Second)
 				return errBoom
@@ -112,8 +112,8 @@ func TestStopDoesNotWaitForeverForGivenUpAttempts(t *testing.T) {
 					})
 					b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 					broker := queuetest.NewFaultBroker(b.broker, queuetest.When(queuetest.OpSettle, nil, fault))
-					stop := worker.StopConfig{Grace: 3 * time.Second, Hard: 2 * time.Second}
-					b.start(worker.Config{Registry: registry, Broker: broker, Stop: stop})
+					const grace, hard = 3 * time.Second, 2 * time.Second
+					b.start(worker.Config{Registry: registry, Broker: broker, StopGrace: new(grace), StopHard: hard})
 					b.enqueue(worker.NewJob{Kind: "k"})
 					b.after(time.Minute)
 					start := time.Now()
@@ -122,7 +122,7 @@ func TestStopDoesNotWaitForeverForGivenUpAttempts(t *testing.T) {
 					if errors.As(err, &abandoned) != stuck || !stuck && err != nil {
 						t.Errorf("run: %v", err)
 					}
-					if took, limit := time.Since(start), stop.Grace+stop.Hard+2*time.Second; took > limit {
+					if took, limit := time.Since(start), grace+hard+2*time.Second; took > limit {
 						t.Errorf("the stop took %s, want at most %s", took, limit)
 					}
 					b.after(48 * time.Hour)

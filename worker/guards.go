@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -130,11 +131,11 @@ func (a *attempt) expire(stop context.Context, err error) (verdict, bool) {
 func (a *attempt) peek(context.Context) (verdict, bool) {
 	now := time.Now()
 	if a.job.Destination != "" {
-		if ok := a.w.destinations.PeekAs(a.queue.class(), a.job.Destination, now, false); !ok.OK() {
+		if ok := a.w.destinations.Peek(now, pools.Request{Destination: a.job.Destination, Class: a.queue.class()}); !ok.OK() {
 			return a.refused(ok, now), true
 		}
 	}
-	if p := a.kind.pool; p != nil && (!p.RoomFreeAs(a.queue.class()) || p.outranks(now, a.queue.class())) {
+	if p := a.kind.pool; p != nil && (!p.Available(a.queue.class()) || p.outranks(now, a.queue.class())) {
 		return a.poolFull(), true
 	}
 	return verdict{}, false
@@ -146,7 +147,7 @@ func (a *attempt) acquire(stop context.Context) (verdict, bool) {
 	if a.kind.pool == nil {
 		return verdict{}, false
 	}
-	if err := a.kind.pool.AcquireAs(stop, a.queue.class()); err != nil {
+	if err := a.kind.pool.Acquire(stop, a.queue.class()); err != nil {
 		if stop.Err() != nil {
 			return verdict{outcome: OutcomeInterrupted, err: ErrStopping}, true
 		}
@@ -173,7 +174,7 @@ func (a *attempt) admit(context.Context) (verdict, bool) {
 		return verdict{}, false
 	}
 	now := time.Now()
-	permit, ok := a.w.destinations.AdmitAs(a.queue.class(), a.job.Destination, now, a.job.Attempt > 1)
+	permit, ok := a.w.destinations.Admit(now, pools.Request{Destination: a.job.Destination, Class: a.queue.class(), Retry: a.job.Attempt > 1})
 	if !ok.OK() {
 		return a.refused(ok, now), true
 	}

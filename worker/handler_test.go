@@ -107,7 +107,7 @@ func TestPanicAndGoexitAreKeptAsFailures(t *testing.T) {
 func TestMiddlewareRunsOutsideInOncePerAttempt(t *testing.T) {
 	t.Parallel()
 	var trace []string
-	mark := func(name string) worker.Middleware {
+	mark := func(name string) func(worker.Handler) worker.Handler {
 		return func(next worker.Handler) worker.Handler {
 			return func(ctx context.Context, job *worker.Job) error {
 				trace = append(trace, name+" "+job.Kind)

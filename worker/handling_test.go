@@ -15,10 +15,10 @@ import (
 // A lease that is lost cancels a handler without a claim, whose job may start elsewhere now, and leaves one with a claim alone.
 func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		var causes []error
 		registry := worker.NewRegistry()
-		work(registry, "k", worker.KindConfig{Idempotency: form, Timeout: time.Hour}, func(ctx context.Context, _ *worker.Job) error {
+		work(registry, "k", worker.KindConfig{Keyed: &keyed, Timeout: time.Hour}, func(ctx context.Context, _ *worker.Job) error {
 			select {
 			case <-ctx.Done():
 			case <-time.After(time.Minute):
@@ -35,9 +35,9 @@ func TestLostLeaseCancelsOnlyUnkeyedHandlers(t *testing.T) {
 			s := b.settled(id)
 			last := s[len(s)-1]
 			switch {
-			case form == worker.IdempotencyKeyed && (len(causes) != 1 || causes[0] != nil || last.Outcome != worker.OutcomeDuplicate):
+			case keyed && (len(causes) != 1 || causes[0] != nil || last.Outcome != worker.OutcomeDuplicate):
 				t.Errorf("keyed: causes %v, ended as %s", causes, last.Outcome)
-			case form == worker.IdempotencyNone && (len(causes) != 2 || !errors.Is(causes[0], worker.ErrLeaseLost) || causes[1] != nil || last.Outcome != worker.OutcomeSucceeded):
+			case !keyed && (len(causes) != 2 || !errors.Is(causes[0], worker.ErrLeaseLost) || causes[1] != nil || last.Outcome != worker.OutcomeSucceeded):
 				t.Errorf("unkeyed: causes %v, ended as %s", causes, last.Outcome)
 			}
 			if err := b.stop(); err != nil {
@@ -127,7 +127,7 @@ func TestStopWaitsForHandlersToReturn(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		return ctx.Err()
 	})
-	cfg := worker.Config{Registry: registry, Stop: worker.StopConfig{Grace: -1, Hard: 20 * time.Second}}
+	cfg := worker.Config{Registry: registry, StopGrace: new(time.Duration(0)), StopHard: 20 * time.Second}
 	inBubble(t, cfg, func(b *bubble) { // wants a clean end
 		b.enqueue(worker.NewJob{Kind: "k"})
 		b.after(time.Second)
@@ -137,11 +137,11 @@ func TestStopWaitsForHandlersToReturn(t *testing.T) {
 // A handler that never returns holds the stop for grace and hard limit; then Run names its job, which is free for others, unspent.
 func TestStopAbandonsDeafHandlers(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		release := make(chan struct{})
 		registry := worker.NewRegistry()
 		var attempts []int
-		work(registry, "k", worker.KindConfig{Idempotency: form, Timeout: time.Hour}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "k", worker.KindConfig{Keyed: &keyed, Timeout: time.Hour}, func(_ context.Context, job *worker.Job) error {
 			if attempts = append(attempts, job.Attempt); len(attempts) == 1 {
 				<-release
 			}
@@ -150,7 +150,7 @@ func TestStopAbandonsDeafHandlers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release = make(chan struct{})
 			b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
-			cfg := worker.Config{Registry: registry, Stop: worker.StopConfig{Grace: 3 * time.Second, Hard: 2 * time.Second}}
+			cfg := worker.Config{Registry: registry, StopGrace: new(3 * time.Second), StopHard: 2 * time.Second}
 			b.start(cfg)
 			id := b.enqueue(worker.NewJob{Kind: "k"})
 			b.after(time.Second)

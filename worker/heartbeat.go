@@ -139,7 +139,7 @@ func (h *heartbeat) extendClaims(ctx context.Context, list []*attempt) {
 		switch {
 		case errors.Is(err, idempotency.ErrClaimLost):
 			if a.running.interrupt(ErrClaimLost, a.kind.config.TimeoutGrace) {
-				h.w.observe(&ClaimLost{Job: a.job, Kind: a.kind.name})
+				h.w.observe(&Lost{Job: a.job, Kind: a.kind.name, Err: ErrClaimLost})
 			}
 		case err != nil:
 			next = start.Add(h.every / 4)
@@ -179,7 +179,7 @@ func (h *heartbeat) leaseLost(a *attempt) {
 	if !first || !a.running.interruptible() {
 		return
 	}
-	h.w.observe(&LeaseLost{Job: a.job, Kind: a.kind.name})
+	h.w.observe(&Lost{Job: a.job, Kind: a.kind.name, Err: ErrLeaseLost})
 	if !keyed {
 		a.running.interrupt(ErrLeaseLost, a.kind.config.TimeoutGrace)
 	}

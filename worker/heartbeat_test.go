@@ -54,7 +54,7 @@ func TestHangingStoreCostsNoLease(t *testing.T) {
 		return nil
 	}
 	work(registry, "keyed", worker.KindConfig{Timeout: time.Hour}, slow)
-	work(registry, "unkeyed", worker.KindConfig{Timeout: time.Hour, Idempotency: worker.IdempotencyNone}, slow)
+	work(registry, "unkeyed", worker.KindConfig{Timeout: time.Hour, Keyed: new(false)}, slow)
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 		store := &hangingStore{Store: b.claims}

@@ -44,9 +44,9 @@ func newHolder(w *Worker) *holder {
 // refused is the verdict for a job whose destination says no for now.
 func (a *attempt) refused(r pools.Verdict, now time.Time) verdict {
 	name := pools.NormalizeDestination(a.job.Destination) // as the breaker knows it: many names of one host have one backlog
-	v := verdict{outcome: OutcomeDeferred, reason: Reason(r.Reason.String()), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
+	v := verdict{outcome: OutcomeDeferred, reason: r.Reason.String(), err: fmt.Errorf("destination %q: %s", name, r.Reason)}
 	if v.hold = a.mayBeHeld() && a.w.hold.shouldHold(name, r, now); !v.hold {
-		v.after = a.w.destinations.DeferAs(a.queue.class(), name, now, r.Wait)
+		v.after = a.w.destinations.Defer(now, pools.Request{Destination: name, Class: a.queue.class()}, r.Wait)
 	}
 	return v
 }
@@ -143,7 +143,7 @@ func (h *holder) release(ctx context.Context, name string, now time.Time) {
 }
 
 func (h *holder) due(name string, now time.Time) (count int, probe bool) {
-	admissible := h.w.destinations.Peek(name, now, false).OK()
+	admissible := h.w.destinations.Peek(now, pools.Request{Destination: name}).OK()
 	_, open := h.w.destinations.OpenSince(name, now)
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -21,7 +21,7 @@ func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 	t.Parallel()
 	var attempts []int
 	registry := worker.NewRegistry()
-	kind := worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone, MaxAttempts: 3}}
+	kind := worker.Kind[[]byte]{Name: "k", Config: worker.KindConfig{Keyed: new(false), MaxAttempts: 3}}
 	worker.Handle(registry, kind, func(ctx context.Context, _ []byte) error {
 		attempts = append(attempts, worker.JobFrom(ctx).Attempt)
 		return errors.New("no")
@@ -190,12 +190,12 @@ func TestHeldJobsDoNotAge(t *testing.T) {
 // A handler that knows of a pause which the worker has not heard of yet has its job held, and nothing is spent on it.
 func TestHandlerHoldsItsJob(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		var mu sync.Mutex // of what the handler shares with the test
 		paused := true
 		var attempts []int
 		registry := worker.NewRegistry()
-		work(registry, "k", worker.KindConfig{MaxAttempts: 1, Idempotency: form}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "k", worker.KindConfig{MaxAttempts: 1, Keyed: &keyed}, func(_ context.Context, job *worker.Job) error {
 			mu.Lock()
 			defer mu.Unlock()
 			attempts = append(attempts, job.Attempt)

@@ -89,20 +89,32 @@ func JobFrom(ctx context.Context) *Job {
 	return nil
 }
 
-// LogEnabled says whether [Logger] writes lines of that level, for handlers that would make many that nobody reads.
-func LogEnabled(ctx context.Context, level slog.Level) bool {
-	if jc, ok := ctx.Value(jobKey{}).(*jobContext); ok {
-		return jc.logger.Enabled(ctx, level)
-	}
-	return slog.Default().Enabled(ctx, level)
-}
-
-// Logger returns a logger that carries the job's id, kind, queue and attempt. Outside a handler it returns [slog.Default].
+// Logger returns a logger that adds the job's id, kind, queue and attempt. Outside a handler it returns [slog.Default].
 func Logger(ctx context.Context) *slog.Logger {
 	jc, ok := ctx.Value(jobKey{}).(*jobContext)
 	if !ok {
 		return slog.Default()
 	}
-	j := jc.job
-	return jc.logger.With("job", j.ID, "kind", j.Kind, "queue", j.Queue, "attempt", j.Attempt)
+	return slog.New(&jobLog{Handler: jc.logger.Handler(), job: jc.job})
 }
+
+// jobLog adds the job's attributes when a record is written, so that a disabled level costs nothing.
+type jobLog struct {
+	slog.Handler
+	job *Job
+}
+
+// Handle implements [slog.Handler].
+func (h *jobLog) Handle(ctx context.Context, r slog.Record) error {
+	return h.WithAttrs(nil).Handle(ctx, r)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h *jobLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	j := h.job
+	own := []slog.Attr{slog.String("job", j.ID), slog.String("kind", j.Kind), slog.String("queue", j.Queue), slog.Int("attempt", j.Attempt)}
+	return h.Handler.WithAttrs(append(own, attrs...))
+}
+
+// WithGroup implements [slog.Handler].
+func (h *jobLog) WithGroup(name string) slog.Handler { return h.WithAttrs(nil).WithGroup(name) }

@@ -59,31 +59,14 @@ type KindConfig struct {
 	// Waiting is how many jobs may wait in this worker for the bulkhead, each holding a slot and its lease, before others are
 	// deferred. Default as many as Bulkhead, at most what is left of the slots; negative means none. Ignored without Bulkhead.
 	Waiting int
-	// Idempotency says whether a claim is taken before each attempt. Default Keyed where the worker has a store.
-	Idempotency Idempotency
+	// Keyed reports whether each attempt takes a claim on the job's key. Nil means yes if the worker has a store. True refuses a worker
+	// without one. False runs the handler at least once per job, with attempts counted by the broker.
+	Keyed *bool
 	// MaxAge is how long after it was due a job may still be started; later it goes to the dead letters as expired. Default 24 h. It
 	// must be below the key retention.
 	MaxAge time.Duration
 	// Destination is the destination of jobs that name none. Empty means none: no breaker, no limits.
 	Destination string
-}
-
-// Idempotency says how a kind is protected from running twice.
-type Idempotency uint8
-
-// The forms of idempotency.
-const (
-	// IdempotencyDefault is Keyed if the worker has a store, else None.
-	IdempotencyDefault Idempotency = iota
-	// IdempotencyKeyed takes a claim on the job's key before each attempt. Needs a store.
-	IdempotencyKeyed
-	// IdempotencyNone runs the handler at least once per job, with attempts counted by the broker.
-	IdempotencyNone
-)
-
-// String returns the form as configuration spells it.
-func (i Idempotency) String() string {
-	return [...]string{"default", "key", "none"}[min(i, IdempotencyNone)]
 }
 
 func (c KindConfig) withDefaults() KindConfig {
@@ -118,7 +101,6 @@ func (c KindConfig) validate() error {
 	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
 	check(c.Adaptive.Min <= 0 || c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", c.Adaptive.Min)
 	check(c.MaxAge > 0, "max age %s: must be positive", c.MaxAge)
-	check(c.Idempotency <= IdempotencyNone, "idempotency %d: unknown form", c.Idempotency)
 	return errors.Join(errs...)
 }
 
@@ -139,7 +121,7 @@ func (k Kind[T]) New(payload T) NewJob {
 // fn gets a context that ends at the attempt's timeout, at the job's deadline, when the claim (or an unkeyed job's lease) is lost, or
 // when the worker's stop grace is over; context.Cause tells which. Answer nil for success, a plain error to fail the attempt, or one of
 // [RetryAfter], [Snooze], [Cancel] and [Unavailable].
-func Handle[T any](r *Registry, k Kind[T], fn func(ctx context.Context, payload T) error, mw ...Middleware) {
+func Handle[T any](r *Registry, k Kind[T], fn func(ctx context.Context, payload T) error, mw ...func(next Handler) Handler) {
 	r.add(registration{
 		name:    k.Name,
 		aliases: k.Aliases,

@@ -9,12 +9,13 @@ import (
 func resolveKeyed(cfg Config, kinds *kinds) error {
 	var errs []error
 	for _, k := range kinds.all {
-		k.keyed = cfg.Store != nil && k.config.Idempotency != IdempotencyNone
-		if k.config.Idempotency == IdempotencyKeyed && cfg.Store == nil {
-			errs = append(errs, fmt.Errorf("kind %q: asks for idempotency keys but the worker has no store: set Config.Store (store in a configuration), or Idempotency: worker.None (kinds.<name>.idempotency: none)", k.name))
+		keyed := k.config.Keyed
+		k.keyed = cfg.Store != nil && (keyed == nil || *keyed)
+		if keyed != nil && *keyed && cfg.Store == nil {
+			errs = append(errs, fmt.Errorf("kind %q: asks for idempotency keys but the worker has no store: set Config.Store (store in a configuration), or Keyed: new(false) (kinds.<name>.idempotency: none)", k.name))
 		}
-		if k.keyed && k.config.MaxAge > cfg.Retention.Keys {
-			errs = append(errs, fmt.Errorf("kind %q: max age %s is above the key retention %s: a late redelivery could run twice", k.name, k.config.MaxAge, cfg.Retention.Keys))
+		if k.keyed && k.config.MaxAge > cfg.KeyRetention {
+			errs = append(errs, fmt.Errorf("kind %q: max age %s is above the key retention %s: a late redelivery could run twice", k.name, k.config.MaxAge, cfg.KeyRetention))
 		}
 	}
 	for i, q := range cfg.Queues {
@@ -32,7 +33,7 @@ func checkKinds(cfg Config, kinds *kinds) error {
 		limits := cfg.Broker.Capabilities(q.Name)
 		for _, k := range kinds.all {
 			if limits.FIFO && !k.keyed && cfg.Store != nil {
-				errs = append(errs, fmt.Errorf("kind %q: has no idempotency keys, but queue %q is a FIFO queue, which counts no attempts: leave Idempotency at its default, or work that queue in another program", k.name, q.Name))
+				errs = append(errs, fmt.Errorf("kind %q: has no idempotency keys, but queue %q is a FIFO queue, which counts no attempts: leave Keyed nil, or work that queue in another program", k.name, q.Name))
 			}
 			if longest, needs := limits.MaxLease, k.config.Timeout+k.config.TimeoutGrace; longest > 0 && needs > longest {
 				errs = append(errs, fmt.Errorf("kind %q: timeout %s and grace %s make %s, but %s lets a message of queue %q be held for %s at most: shorten the timeout, or raise the limit where the broker has one to raise (consumer_timeout of RabbitMQ, there and in the configuration; the 12 h of SQS are fixed)",

@@ -2,31 +2,33 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/caisson-go/caisson/pools"
 )
 
-// LogObserver writes one wide line per settled delivery and one for each thing that an operator should know.
+// NewLogObserver returns an observer that logs one line per settled delivery, and one for each other event an operator should know.
 //
-// Levels: success and deferral are debug; a failed attempt that will be tried again, a duplicate and a job that waits for a handler of its
-// kind are info; a dead letter, a hold, a lost lease and an opened breaker are warnings. A hold that somebody has asked for, an operator or a
-// handler, is info: there may be one for each job. Payloads are never logged.
-type LogObserver struct{ logger *slog.Logger }
+// Success and deferral log at debug. A failed attempt with another to come, a duplicate, and a job without a handler for its kind log at info.
+// A dead letter, a hold, a lost lease and an opened breaker log at warn. A hold that an operator or handler requested logs at info, since
+// there may be one per job. Payloads are never logged.
+func NewLogObserver(logger *slog.Logger) Observer { return &logObserver{logger: logger} }
 
-// NewLogObserver returns an observer that writes to logger.
-func NewLogObserver(logger *slog.Logger) *LogObserver { return &LogObserver{logger: logger} }
+type logObserver struct{ logger *slog.Logger }
 
 // Observe implements [Observer].
-func (o *LogObserver) Observe(event Event) {
+func (o *logObserver) Observe(event Event) {
 	ctx := context.Background()
 	switch e := event.(type) {
 	case *Settled:
 		o.settled(ctx, e)
-	case *LeaseLost:
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "lease lost", jobAttrs(e.Job, e.Kind)...)
-	case *ClaimLost:
-		o.logger.LogAttrs(ctx, slog.LevelWarn, "claim lost", jobAttrs(e.Job, e.Kind)...)
+	case *Lost:
+		message := "lease lost"
+		if errors.Is(e.Err, ErrClaimLost) {
+			message = "claim lost"
+		}
+		o.logger.LogAttrs(ctx, slog.LevelWarn, message, jobAttrs(e.Job, e.Kind)...)
 	case *BreakerChanged:
 		level := slog.LevelInfo
 		if e.To == pools.StateOpen {
@@ -50,7 +52,7 @@ func (o *LogObserver) Observe(event Event) {
 	}
 }
 
-func (o *LogObserver) settled(ctx context.Context, e *Settled) {
+func (o *logObserver) settled(ctx context.Context, e *Settled) {
 	level := settledLevel(e)
 	if !o.logger.Enabled(ctx, level) {
 		return
@@ -87,12 +89,12 @@ func settledLevel(e *Settled) slog.Level {
 	case e.SettleErr != nil, e.ResultOmitted, e.Settlement == SettlementDeadLetter:
 		return slog.LevelWarn
 	case e.Settlement == SettlementHold:
-		if e.Reason == Reason(pools.ReasonForcedOpen.String()) || e.Reason == ReasonSnoozed {
+		if e.Reason == pools.ReasonForcedOpen.String() || e.Reason == ReasonSnoozed {
 			return slog.LevelInfo
 		}
 		return slog.LevelWarn
 	case e.Reason == ReasonUnknownKind:
-		return slog.LevelInfo // mistyped, perhaps: nothing else would say so for a quarter of an hour
+		return slog.LevelInfo // perhaps a typo, which would otherwise go unnoticed until UnknownKindAfter
 	case e.Outcome == OutcomeSucceeded, e.Outcome == OutcomeDeferred:
 		return slog.LevelDebug
 	}

@@ -11,7 +11,7 @@ import (
 // What an operator has asked for is no warning, however many jobs it holds; what a breaker does is one.
 func TestHoldLevels(t *testing.T) {
 	t.Parallel()
-	for reason, level := range map[worker.Reason]string{
+	for reason, level := range map[string]string{
 		"forced_open": "INFO", worker.ReasonSnoozed: "INFO", "breaker_open": "WARN", "shared_open": "WARN", "": "WARN",
 	} {
 		var log strings.Builder

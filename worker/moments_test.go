@@ -63,9 +63,9 @@ func (b *bubble) accounts() {
 func TestHandlersThatEndAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	const timeout, grace = time.Second, time.Second
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		registry := worker.NewRegistry()
-		cfg := worker.KindConfig{Idempotency: form, Timeout: timeout, TimeoutGrace: grace, MaxAttempts: 2, Bulkhead: 3, Backoff: every(t, time.Second)}
+		cfg := worker.KindConfig{Keyed: &keyed, Timeout: timeout, TimeoutGrace: grace, MaxAttempts: 2, Bulkhead: 3, Backoff: every(t, time.Second)}
 		work(registry, "k", cfg, func(ctx context.Context, job *worker.Job) error {
 			if err := context.Cause(ctx); err != nil {
 				t.Errorf("a job begins with a context that is over: %v", err)
@@ -113,18 +113,18 @@ func TestHandlersThatEndAtAnyMomentOfAStop(t *testing.T) {
 		return endings[end]()
 	})
 	for _, c := range []struct {
-		name string
-		stop worker.StopConfig
+		name        string
+		grace, hard time.Duration
 	}{
-		{"grace and hard", worker.StopConfig{Grace: grace, Hard: hard}},
-		{"no grace", worker.StopConfig{Grace: -1, Hard: grace + hard}},
-		{"no patience", worker.StopConfig{Grace: grace, Hard: 1}},
-		{"neither", worker.StopConfig{Grace: -1, Hard: 1}},
+		{"grace and hard", grace, hard},
+		{"no grace", 0, grace + hard},
+		{"no patience", grace, 1},
+		{"neither", 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
-				b.start(worker.Config{Registry: registry, Concurrency: 40, Stop: c.stop})
+				b.start(worker.Config{Registry: registry, Concurrency: 40, StopGrace: &c.grace, StopHard: c.hard})
 				slow := 0
 				for end := range endings {
 					for _, at := range []time.Duration{time.Second, time.Second + grace, 4 * time.Second, time.Second + grace + hard, time.Minute} {
@@ -139,7 +139,7 @@ func TestHandlersThatEndAtAnyMomentOfAStop(t *testing.T) {
 				b.after(time.Second)
 				start := time.Now()
 				err := b.stop()
-				took, limit := time.Since(start), max(c.stop.Grace, 0)+c.stop.Hard
+				took, limit := time.Since(start), max(c.grace, 0)+c.hard
 				var abandoned *worker.AbandonedError
 				if !errors.As(err, &abandoned) || len(abandoned.Jobs) < slow {
 					t.Errorf("run: %v; %d handlers last for a minute", err, slow)

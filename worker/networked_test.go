@@ -25,7 +25,7 @@ func TestBrokerThatCannotServeIsRefused(t *testing.T) {
 		}
 	})
 	fifo := queue.Capabilities{FIFO: true}
-	block := []worker.QueueConfig{{Name: "q", OnDead: worker.OnDeadBlock}}
+	block := []worker.QueueConfig{{Name: "q", BlockOnDead: true}}
 	for name, tt := range map[string]struct {
 		caps queue.Capabilities
 		kind worker.KindConfig
@@ -33,7 +33,7 @@ func TestBrokerThatCannotServeIsRefused(t *testing.T) {
 		want []string
 	}{
 		"FIFO without a store":         {fifo, worker.KindConfig{}, worker.Config{DeadLetters: rig.dead}, []string{`queue "default": is a FIFO queue and needs a store`}},
-		"unkeyed kind on FIFO":         {fifo, worker.KindConfig{Idempotency: worker.IdempotencyNone}, worker.Config{Store: rig.claims, DeadLetters: rig.dead}, []string{`kind "job": has no idempotency keys`, `queue "default" is a FIFO queue`}},
+		"unkeyed kind on FIFO":         {fifo, worker.KindConfig{Keyed: new(false)}, worker.Config{Store: rig.claims, DeadLetters: rig.dead}, []string{`kind "job": has no idempotency keys`, `queue "default" is a FIFO queue`}},
 		"block without FIFO":           {queue.Capabilities{}, worker.KindConfig{}, worker.Config{Store: rig.claims, DeadLetters: rig.dead, Queues: block}, []string{`queue "q": is no FIFO queue`}},
 		"block without a letter store": {fifo, worker.KindConfig{}, worker.Config{Store: rig.claims, DeadLetters: sink{rig.dead}, Queues: block}, []string{`queue "q": a blocked group waits`}},
 		"timeout above the lease": {
@@ -130,7 +130,7 @@ func TestStopUnsubscribesBeforeItReleases(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	cfg := worker.Config{Registry: registry, Concurrency: 1, Stop: worker.StopConfig{Grace: time.Second}}
+	cfg := worker.Config{Registry: registry, Concurrency: 1, StopGrace: new(time.Second)}
 	var fake *fakeBroker
 	inField(t, fieldConfig{caps: queue.Capabilities{CountsAttempts: true}, unkeyed: true, worker: cfg}, func(f *field) {
 		fake = f.fake
@@ -230,9 +230,9 @@ func TestSinkHoldsNothing(t *testing.T) {
 // A charge is taken back only where the broker's count is the job's: it may cost a second message.
 func TestOnlyUnkeyedJobsAreUncharged(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		registry := worker.NewRegistry()
-		work(registry, "job", worker.KindConfig{Idempotency: form, MaxAttempts: 1}, func(_ context.Context, job *worker.Job) error {
+		work(registry, "job", worker.KindConfig{Keyed: &keyed, MaxAttempts: 1}, func(_ context.Context, job *worker.Job) error {
 			if job.DeliveryCount < 3 {
 				return worker.Snooze(time.Second, "not yet")
 			}
@@ -242,7 +242,7 @@ func TestOnlyUnkeyedJobsAreUncharged(t *testing.T) {
 			f.add("", "a")
 			f.after(time.Minute)
 			settled, _ := f.fake.settlements()
-			if len(settled) != 3 || settled[0].Uncharged != (form == worker.IdempotencyNone) || settled[1].Uncharged != (form == worker.IdempotencyNone) {
+			if len(settled) != 3 || settled[0].Uncharged != (!keyed) || settled[1].Uncharged != (!keyed) {
 				t.Errorf("settlements: %+v", settled)
 			}
 			if s := f.settled("a"); s[len(s)-1].Outcome != worker.OutcomeSucceeded || s[len(s)-1].Job.Attempt != 1 {

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
@@ -10,123 +9,100 @@ import (
 	"github.com/caisson-go/caisson/pools"
 )
 
-// Observer is told what happens. Metrics, logs, traces and dashboards hang on this one port.
+// Observer receives a worker's events. Metrics, logs, traces and dashboards are observers.
 //
-// Observe is called from many goroutines at once and must be quick: it runs on the job's path. It must not keep the event, nor call
-// back into the worker. A panic in it is caught and logged.
+// Observe is called from many goroutines at once, on the job's path: it must be fast. It must not retain the event or call back into the
+// worker. A panic is recovered and logged.
 type Observer interface {
 	Observe(event Event)
 }
 
-// Event is one of the event types of this package, always by pointer. New types may come; ignore what you do not know.
+// Event is a pointer to one of the event types of this package. Types may be added: ignore unknown ones.
 type Event interface{ event() }
 
-// Observers joins several observers into one that calls each in order. Nil entries are left out.
-func Observers(list ...Observer) Observer {
-	var joined observers
-	for _, o := range list {
-		if o != nil {
-			joined = append(joined, o)
-		}
-	}
-	return joined
-}
-
-type observers []Observer
-
-func (os observers) Observe(e Event) {
-	for _, o := range os {
-		o.Observe(e)
-	}
-}
-
-// UnknownKind stands in events for every kind that no handler is registered for, so that labels stay bounded.
-const UnknownKind = "other"
+// unknownKind replaces the name of a kind without a handler in events, which keeps labels bounded.
+const unknownKind = "other"
 
 type (
-	// Received tells of messages taken from a queue.
+	// Received reports messages taken from a queue.
 	Received struct {
 		Queue string
 		Count int
 	}
 
-	// Started tells that a handler is about to run.
+	// Started reports that a handler is about to run.
 	Started struct {
 		Job  *Job
 		Kind string
 	}
 
-	// Settled tells how one delivery ended. It is sent for every delivery, also for those that ran nothing.
+	// Settled reports the end of one delivery. Every delivery has one, even if nothing ran.
 	Settled struct {
 		// Job is nil if the message could not be decoded.
 		Job   *Job
 		Queue string
-		// Kind is the registered name, or UnknownKind.
+		// Kind is the registered name, or "other" for a kind without a handler.
 		Kind       string
 		Outcome    Outcome
 		Settlement Settlement
-		// Reason is why it was deferred.
-		Reason Reason
-		// Cause is set for dead letters and held jobs.
+		// Reason of a deferral: one of the Reason constants, or the text of a [pools.Reason]. Else empty.
+		Reason string
+		// Cause of a dead letter or hold. Else empty.
 		Cause dlq.Cause
-		// Delay is how long the message stays hidden.
+		// Delay until the message is visible again.
 		Delay time.Duration
-		// Handle is how long the handler ran; zero if it did not.
+		// Handle is how long the handler ran. Zero if it did not.
 		Handle time.Duration
 		// Total is the time from receive to the end of settlement.
 		Total time.Duration
-		// Latency is the time from when the job was due to the end of a first, successful settlement; zero otherwise.
+		// Latency is the time from when the job was due to its success. Zero for other outcomes.
 		Latency time.Duration
-		// Err is the error that decided, nil on success.
+		// Err decided the outcome. Nil on success.
 		Err error
-		// Result is what the completed run of a Duplicate left: a stored result, not a fresh one. Else nil.
+		// Result is the stored result that a duplicate found. Else nil.
 		Result *idempotency.Result
-		// ResultOmitted says that the handler's result was too large to keep.
+		// ResultOmitted reports that the handler's result was too large to keep.
 		ResultOmitted bool
-		// SettleErr is set if the broker did not take the settlement, for example queue.ErrLeaseLost.
+		// SettleErr is the error of the settlement itself, for example [ErrLeaseLost].
 		SettleErr error
 	}
 
-	// LeaseLost tells that the broker took a message back while it was being worked on.
-	LeaseLost struct {
+	// Lost reports that a running handler lost its lease or its claim.
+	Lost struct {
 		Job  *Job
 		Kind string
-	}
-
-	// ClaimLost tells that another worker took over a job's key.
-	ClaimLost struct {
-		Job  *Job
-		Kind string
-	}
-
-	// Abandoned tells that a handler ignored its cancelled context and was given up; it still holds its slot.
-	Abandoned struct {
-		Job  *Job
-		Kind string
-		// Returned is set in a second event, when the handler has come back after all.
-		Returned bool
-	}
-
-	// BreakerChanged tells of a breaker's transition.
-	BreakerChanged struct{ pools.Transition }
-
-	// Paused tells that leasing stopped or resumed because a store or broker is unavailable.
-	Paused struct {
-		// What is "store" or the queue's name.
-		What string
-		// Err is why; nil when work resumed.
+		// Err is [ErrLeaseLost] or [ErrClaimLost].
 		Err error
 	}
 
-	// Released tells that held jobs of a destination were published again.
+	// Abandoned reports that a handler ignored its cancelled context and was abandoned. It keeps its slot until it returns.
+	Abandoned struct {
+		Job  *Job
+		Kind string
+		// Returned marks the second event, sent when the handler has returned after all.
+		Returned bool
+	}
+
+	// BreakerChanged reports a breaker's transition.
+	BreakerChanged struct{ pools.Transition }
+
+	// Paused reports that leasing stopped or resumed because a store or broker is unavailable.
+	Paused struct {
+		// What is "store" or the queue's name.
+		What string
+		// Err is the reason. Nil when leasing resumes.
+		Err error
+	}
+
+	// Released reports that held jobs of a destination were published again.
 	Released struct {
 		Destination string
 		Count       int
-		// Probe says that they were sent to find out whether the destination has recovered.
+		// Probe reports that they test whether the destination has recovered.
 		Probe bool
 	}
 
-	// CleanUp tells that expired records were removed, or why they could not be.
+	// CleanUp reports that expired records were removed, or the error that prevented it.
 	CleanUp struct {
 		// What is "idempotency" or "dlq".
 		What    string
@@ -138,26 +114,27 @@ type (
 func (*Received) event()       {}
 func (*Started) event()        {}
 func (*Settled) event()        {}
-func (*LeaseLost) event()      {}
-func (*ClaimLost) event()      {}
+func (*Lost) event()           {}
 func (*Abandoned) event()      {}
 func (*BreakerChanged) event() {}
 func (*Paused) event()         {}
 func (*Released) event()       {}
 func (*CleanUp) event()        {}
 
-// guarded keeps an observer's panic away from the job that it observes.
-type guarded struct {
-	next   Observer
-	logger *slog.Logger
+// observe sends e to every observer.
+func (w *Worker) observe(e Event) {
+	for _, o := range w.cfg.Observers {
+		w.observeOne(o, e)
+	}
 }
 
-func (g guarded) Observe(e Event) {
+// observeOne recovers a panic of o, which must not fail the job.
+func (w *Worker) observeOne(o Observer, e Event) {
 	defer func() {
 		if p := recover(); p != nil {
 			// Only the event's type: a job's payload and headers do not belong in a log.
-			g.logger.Error("observer panicked", "event", fmt.Sprintf("%T", e), "panic", p)
+			w.cfg.Logger.Error("observer panicked", "event", fmt.Sprintf("%T", e), "panic", p)
 		}
 	}()
-	g.next.Observe(e)
+	o.Observe(e)
 }

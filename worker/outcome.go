@@ -7,7 +7,7 @@ type Outcome uint8
 const (
 	// OutcomeSucceeded: the handler returned nil.
 	OutcomeSucceeded Outcome = iota + 1
-	// OutcomeDuplicate: the key was already completed, or this run was already given up; nothing ran.
+	// OutcomeDuplicate: the key was completed or the run given up before; nothing ran.
 	OutcomeDuplicate
 	// OutcomeFailed: the attempt was spent; there may be another.
 	OutcomeFailed
@@ -15,7 +15,7 @@ const (
 	OutcomeRejected
 	// OutcomeDeferred: put back with no attempt spent.
 	OutcomeDeferred
-	// OutcomeInterrupted: cut short by a stop or a lost lease; no attempt spent by a stop.
+	// OutcomeInterrupted: ended by a stop, which spends no attempt, or by a lost lease or claim.
 	OutcomeInterrupted
 )
 
@@ -28,7 +28,7 @@ func (o Outcome) String() string {
 	return names[0]
 }
 
-// Settlement is what was decided for a delivery.
+// Settlement is how a delivery was settled.
 type Settlement uint8
 
 // The settlements.
@@ -43,7 +43,7 @@ const (
 	SettlementDeadLetter
 	// SettlementHold stores the job with its sick destination's held jobs and removes the message.
 	SettlementHold
-	// SettlementLeave does nothing: the lease or claim is somebody else's now.
+	// SettlementLeave does nothing: another worker has the lease or claim.
 	SettlementLeave
 )
 
@@ -56,19 +56,16 @@ func (s Settlement) String() string {
 	return names[0]
 }
 
-// Reason is the bounded class of why a job was deferred; empty for other outcomes.
-type Reason string
-
-// The reasons of a deferral. Those of pools.Reason (breaker_open, rate_limited and so on) come beside them.
+// Reasons of a deferral, in [Settled]. The texts of [pools.Reason] (breaker_open, rate_limited and so on) are the others.
 const (
-	ReasonNotDue           Reason = "not_due"
-	ReasonPoolFull         Reason = "pool_full"
-	ReasonClaimBusy        Reason = "claim_busy"
-	ReasonStoreUnavailable Reason = "store_unavailable"
-	ReasonUnknownKind      Reason = "unknown_kind"
-	ReasonSnoozed          Reason = "snoozed"
-	// ReasonHeld: the handler said that the destination is paused.
-	ReasonHeld Reason = "held"
-	// ReasonBlocked: the job is a dead letter and keeps its place at the head of its group until that is replayed or purged.
-	ReasonBlocked Reason = "blocked"
+	ReasonNotDue           = "not_due"
+	ReasonPoolFull         = "pool_full"
+	ReasonClaimBusy        = "claim_busy"
+	ReasonStoreUnavailable = "store_unavailable"
+	ReasonUnknownKind      = "unknown_kind"
+	ReasonSnoozed          = "snoozed"
+	// ReasonHeld: the handler reported a paused destination.
+	ReasonHeld = "held"
+	// ReasonBlocked: the job is a dead letter that blocks its group until it is replayed or purged.
+	ReasonBlocked = "blocked"
 )

@@ -9,6 +9,9 @@ import (
 	"github.com/caisson-go/caisson/pools"
 )
 
+// priorities is how many a queue may have: 0 is critical, 1 sheddable_plus, 2 sheddable.
+const priorities = 3
+
 // pool is the bulkhead of a kind, or the one that all kinds without a size share, with what it needs to space deferred jobs.
 type pool struct {
 	name string
@@ -18,10 +21,10 @@ type pool struct {
 
 	mu      sync.Mutex
 	size    int
-	average time.Duration            // moving average of how long a place is taken
-	next    [pools.Classes]time.Time // when the next deferred job of each class may expect a place
-	back    [pools.Classes]time.Time // when the last one that was put back is due
-	moved   time.Time                // when a place was last taken or given back
+	average time.Duration         // moving average of how long a place is taken
+	next    [priorities]time.Time // when the next deferred job of each class may expect a place
+	back    [priorities]time.Time // when the last one that was put back is due
+	moved   time.Time             // when a place was last taken or given back
 }
 
 const (

@@ -28,7 +28,7 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	short := pools.DestinationConfig{Breaker: pools.BreakerConfig{ProbeLease: time.Minute}}
 	w, err := worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: dead,
-		Destinations: pools.DestinationsConfig{Default: one, Overrides: map[string]pools.DestinationConfig{"other": {Concurrency: 1}, "short": short}},
+		Destinations: pools.DestinationsConfig{Default: one, ByName: map[string]pools.DestinationConfig{"other": {Concurrency: 1}, "short": short}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +36,9 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	d := w.Destinations()
 	for name, closes := range map[string]bool{"some": true, "other": true, "short": false} {
 		now := time.Now()
-		p, _ := d.Admit(name, now, false)
+		p, _ := d.Admit(now, pools.Request{Destination: name})
 		p.Done(now, pools.OutcomeFailure)
-		probe, v := d.Admit(name, now.Add(time.Minute), false)
+		probe, v := d.Admit(now.Add(time.Minute), pools.Request{Destination: name})
 		if !v.OK() {
 			t.Fatalf("%s: no probe: %+v", name, v)
 		}

@@ -46,7 +46,7 @@ func TestNewRefusesWhatCannotWork(t *testing.T) {
 		"no slot left": {
 			kinds: []kind{{Name: "a", Config: worker.KindConfig{Bulkhead: 20}}, {Name: "b"}}, want: []string{"leave none for the 1 kinds without one"},
 		},
-		"keyed without a store":      {kinds: []kind{limits(worker.KindConfig{Idempotency: worker.IdempotencyKeyed})}, want: []string{`kind "k"`, "no store"}},
+		"keyed without a store":      {kinds: []kind{limits(worker.KindConfig{Keyed: new(true)})}, want: []string{`kind "k"`, "no store"}},
 		"override of a stranger":     {kinds: []kind{{Name: "a"}}, override: "b", want: []string{`kind "b": configured but not registered`, `["a"]`}},
 		"negative concurrency":       {kinds: []kind{{Name: "a"}}, cfg: worker.Config{Concurrency: -1}, want: []string{"concurrency -1"}},
 		"lease of a blink":           {kinds: []kind{{Name: "a"}}, cfg: worker.Config{Lease: time.Millisecond}, want: []string{"lease 1ms"}},

@@ -15,14 +15,11 @@ import (
 // Handler runs one attempt of a job.
 type Handler func(ctx context.Context, job *Job) error
 
-// Middleware wraps a handler. It sees the job after all guards, once per attempt.
-type Middleware func(next Handler) Handler
-
 // Registry holds the kinds that a program can run. Fill it before [New]; it is safe for concurrent use.
 type Registry struct {
 	mu         sync.Mutex
 	regs       []registration
-	middleware []Middleware
+	middleware []func(Handler) Handler
 	configured map[string][]func(*KindConfig)
 }
 
@@ -33,15 +30,16 @@ type registration struct {
 	config  KindConfig
 	decode  func(*Job) error
 	handler Handler
-	mw      []Middleware
+	mw      []func(Handler) Handler
 	missing bool
 }
 
 // NewRegistry returns an empty registry.
 func NewRegistry() *Registry { return &Registry{} }
 
-// Use adds middleware around every handler, the first added outermost, outside of those given to [Handle].
-func (r *Registry) Use(mw ...Middleware) {
+// Use wraps every handler in middleware, which sees the job after all guards, once per attempt. The first added is outermost; all are
+// outside the middleware given to [Handle].
+func (r *Registry) Use(mw ...func(next Handler) Handler) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.middleware = append(r.middleware, mw...)

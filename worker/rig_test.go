@@ -55,7 +55,7 @@ func (b *bubble) start(cfg worker.Config) {
 	if cfg.DeadLetters == nil {
 		cfg.DeadLetters = b.dead
 	}
-	cfg.Observer = worker.Observers(b, b.also)
+	cfg.Observers = []worker.Observer{b, b.also}
 	if cfg.Store == nil && !b.unkeyed {
 		cfg.Store = b.claims
 	}

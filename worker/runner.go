@@ -25,7 +25,7 @@ type queueRunner struct {
 }
 
 // blocks reports whether a group waits behind a dead job.
-func (q *queueRunner) blocks() bool { return q.cfg.OnDead == OnDeadBlock && q.limits.FIFO }
+func (q *queueRunner) blocks() bool { return q.cfg.BlockOnDead && q.limits.FIFO }
 
 // class is that of its jobs.
 func (q *queueRunner) class() pools.Class { return pools.Class(q.cfg.Priority) } //nolint:gosec // validated

@@ -87,7 +87,7 @@ func (a *attempt) completeAndAck() error {
 }
 
 func (a *attempt) completion() idempotency.Completion {
-	return idempotency.Completion{Held: a.claimHandle, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.Retention.Keys}
+	return idempotency.Completion{Held: a.claimHandle, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.KeyRetention}
 }
 
 // endClaim writes the attempt's end to the ledger.
@@ -104,7 +104,7 @@ func (a *attempt) endClaim(v verdict, p plan) error {
 			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.claimHandle, Delay: p.delay}})[0]
 		}
 		return store.Fail(ctx, []idempotency.Failure{{
-			Held: a.claimHandle, Attempt: a.ledgerAttempt(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.Retention.Keys,
+			Held: a.claimHandle, Attempt: a.ledgerAttempt(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.KeyRetention,
 		}})[0]
 	})
 }
@@ -154,7 +154,7 @@ func unavailable(err error) bool {
 func (a *attempt) report(v verdict, p plan, err error) {
 	now := time.Now()
 	e := &Settled{
-		Job: a.job, Queue: a.lease.Queue, Kind: UnknownKind, Outcome: v.outcome, Settlement: p.settlement, Reason: v.reason, Cause: p.cause,
+		Job: a.job, Queue: a.lease.Queue, Kind: unknownKind, Outcome: v.outcome, Settlement: p.settlement, Reason: v.reason, Cause: p.cause,
 		Delay: p.delay, Handle: a.handled, Total: now.Sub(a.received), Err: v.err, SettleErr: err, Result: v.result,
 	}
 	if a.kind != nil {

@@ -48,7 +48,7 @@ func TestContextsOfOneSlot(t *testing.T) {
 				registry := worker.NewRegistry()
 				cfg := worker.KindConfig{Timeout: time.Minute, TimeoutGrace: 10 * time.Second, Backoff: every(t, time.Hour), Bulkhead: 1}
 				if c.lease {
-					cfg.Idempotency = worker.IdempotencyNone
+					cfg.Keyed = new(false)
 				}
 				work(registry, "k", cfg, func(ctx context.Context, job *worker.Job) error {
 					if calls.Add(1) > 1 {

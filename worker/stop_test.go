@@ -85,11 +85,11 @@ func (h stepHandle) Settle(ctx context.Context, s queue.Settlement) error {
 // A stop that comes in the middle of any step loses nothing, runs nothing twice, and spends no attempt: every job goes on where it was.
 func TestStopAtEveryStep(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		for stopAt := int64(1); ; stopAt++ {
 			name := ""
 			t.Run(fmt.Sprintf("step %d", stopAt), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { name = stopAtStep(t, form, stopAt) })
+				synctest.Test(t, func(t *testing.T) { name = stopAtStep(t, keyed, stopAt) })
 			})
 			if name == "" || t.Failed() {
 				if stopAt < 12 {
@@ -102,10 +102,10 @@ func TestStopAtEveryStep(t *testing.T) {
 }
 
 // stopAtStep runs three jobs, one of which fails at first and one always, stops in step n, and lets another worker go on. It returns the step's name.
-func stopAtStep(t *testing.T, form worker.Idempotency, n int64) (name string) {
+func stopAtStep(t *testing.T, keyed bool, n int64) (name string) {
 	attempts := make(map[string][]int)
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Idempotency: form, MaxAttempts: 2, Backoff: every(t, time.Second)}
+	cfg := worker.KindConfig{Keyed: &keyed, MaxAttempts: 2, Backoff: every(t, time.Second)}
 	stopped := false
 	work(registry, "k", cfg, func(_ context.Context, job *worker.Job) error {
 		if stopped {

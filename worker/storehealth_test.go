@@ -46,7 +46,7 @@ func TestStoreOutageCostsOnlyKeyedJobs(t *testing.T) {
 		ran["keyed"]++
 		return nil
 	})
-	unkeyed := worker.Kind[[]byte]{Name: "unkeyed", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone, MaxAttempts: 3}}
+	unkeyed := worker.Kind[[]byte]{Name: "unkeyed", Config: worker.KindConfig{Keyed: new(false), MaxAttempts: 3}}
 	worker.Handle(registry, unkeyed, func(context.Context, []byte) error {
 		ran["unkeyed"]++
 		return errors.New("always")

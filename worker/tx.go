@@ -124,7 +124,7 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 		// The copy that comes when the lease has run out finds the key completed, or its claim free.
 		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("the stop came before the store said whether the transaction was committed: %w", err)}
 	case errors.Is(err, idempotency.ErrClaimLost):
-		a.w.observe(&ClaimLost{Job: a.job, Kind: a.kind.name})
+		a.w.observe(&Lost{Job: a.job, Kind: a.kind.name, Err: ErrClaimLost})
 		return verdict{outcome: OutcomeInterrupted, lost: true, err: fmt.Errorf("%w; the handler's transaction was rolled back", ErrClaimLost)}
 	case errors.Is(err, idempotency.ErrUnavailable):
 		return a.storeFailed(err)

@@ -177,16 +177,16 @@ func TestHandlerTxThatCannotBe(t *testing.T) {
 	t.Cleanup(func() { _ = rig.broker.Close() })
 	for name, c := range map[string]struct {
 		store idempotency.Store
-		form  worker.Idempotency
+		keyed *bool
 		want  string
 	}{
-		"no store":      {nil, worker.IdempotencyDefault, "no idempotency store"},
-		"unkeyed kind":  {rig.claims, worker.IdempotencyNone, "takes no claim"},
-		"another store": {rig.claims, worker.IdempotencyKeyed, "do not join"},
+		"no store":      {nil, nil, "no idempotency store"},
+		"unkeyed kind":  {rig.claims, new(false), "takes no claim"},
+		"another store": {rig.claims, new(true), "do not join"},
 	} {
 		told := make(chan error, 1)
 		registry := worker.NewRegistry()
-		work(registry, "job", worker.KindConfig{Idempotency: c.form}, func(ctx context.Context, _ *worker.Job) error {
+		work(registry, "job", worker.KindConfig{Keyed: c.keyed}, func(ctx context.Context, _ *worker.Job) error {
 			_, err := postgres.TxFrom(ctx)
 			told <- err
 			return nil

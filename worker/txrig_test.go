@@ -95,10 +95,10 @@ func (r *txRig) start(cfg worker.Config) {
 	if cfg.Store == nil {
 		cfg.Store = r.store
 	}
-	if cfg.Stop == (worker.StopConfig{}) {
-		cfg.Stop = worker.StopConfig{Grace: -1, Hard: 10 * time.Second}
+	if cfg.StopGrace == nil {
+		cfg.StopGrace, cfg.StopHard = new(time.Duration(0)), 10*time.Second
 	}
-	cfg.DeadLetters, cfg.Observer = r.dead, r
+	cfg.DeadLetters, cfg.Observers = r.dead, []worker.Observer{r}
 	w, err := worker.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 )
 
 // oneAtATime is a kind whose jobs wait for each other in the worker. It notes when each one ran.
-func oneAtATime(form worker.Idempotency, length map[string]time.Duration, ran map[string][]time.Time) *worker.Registry {
+func oneAtATime(keyed bool, length map[string]time.Duration, ran map[string][]time.Time) *worker.Registry {
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Bulkhead: 1, Waiting: 1, Timeout: time.Hour, Idempotency: form}
+	cfg := worker.KindConfig{Bulkhead: 1, Waiting: 1, Timeout: time.Hour, Keyed: &keyed}
 	work(registry, "k", cfg, func(_ context.Context, job *worker.Job) error {
 		ran[job.ID] = append(ran[job.ID], time.Now())
 		time.Sleep(length[job.ID])
@@ -28,9 +28,9 @@ func oneAtATime(form worker.Idempotency, length map[string]time.Duration, ran ma
 // A deadline that passes while a job waits for its turn is as good as one that passed in the queue: expired work is not started.
 func TestDeadlineThatPassesInTheWaitingRoom(t *testing.T) {
 	t.Parallel()
-	forms(t, func(t *testing.T, form worker.Idempotency) {
+	forms(t, func(t *testing.T, keyed bool) {
 		ran := make(map[string][]time.Time)
-		registry := oneAtATime(form, map[string]time.Duration{"a": time.Minute}, ran)
+		registry := oneAtATime(keyed, map[string]time.Duration{"a": time.Minute}, ran)
 		inBubble(t, worker.Config{Registry: registry, Concurrency: 3}, func(b *bubble) {
 			b.enqueue(worker.NewJob{Kind: "k", ID: "a"})
 			b.after(time.Second)
@@ -48,7 +48,7 @@ func TestDeadlineThatPassesInTheWaitingRoom(t *testing.T) {
 func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
 	t.Parallel()
 	ran := make(map[string][]time.Time)
-	registry := oneAtATime(worker.IdempotencyNone, map[string]time.Duration{"a": 2 * time.Minute, "b": time.Minute}, ran)
+	registry := oneAtATime(false, map[string]time.Duration{"a": 2 * time.Minute, "b": time.Minute}, ran)
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 		broker := queuetest.NewFaultBroker(b.broker, func(p queuetest.Point) queuetest.Fault {
@@ -84,7 +84,7 @@ func TestLeaseThatIsLostInTheWaitingRoom(t *testing.T) {
 func TestFullPoolIsNoHotLoop(t *testing.T) {
 	t.Parallel()
 	ran := make(map[string][]time.Time)
-	registry := oneAtATime(worker.IdempotencyKeyed, map[string]time.Duration{"a": 10 * time.Minute}, ran)
+	registry := oneAtATime(true, map[string]time.Duration{"a": 10 * time.Minute}, ran)
 	inBubble(t, worker.Config{Registry: registry, Concurrency: 3}, func(b *bubble) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "a"})
 		b.after(time.Second)

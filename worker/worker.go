@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ type Worker struct {
 	kinds        *kinds
 	pools        []*pool
 	destinations *pools.Destinations
-	observer     Observer
 	storeHealth  *storeHealth
 	sharedStore  idempotency.Transactional // set if claims and queues share a database
 	deadLetters  dlq.Store                 // nil if dead letters only have a sink
@@ -71,7 +69,6 @@ func New(cfg Config) (*Worker, error) {
 	}
 	w := &Worker{cfg: cfg, kinds: kinds, pools: poolList, hardStop: make(chan struct{}), unsubscribed: make(chan struct{})}
 	w.deadLetters, _ = cfg.DeadLetters.(dlq.Store)
-	w.observer = guarded{next: Observers(cfg.Observer), logger: cfg.Logger}
 	w.storeHealth = newStoreHealth(w.observe)
 	if cfg.Store != nil {
 		w.storeHealth.ping = cfg.Store.Ping
@@ -125,7 +122,7 @@ func (w *Worker) newDestinations() (*pools.Destinations, error) {
 func (w *Worker) Destinations() *pools.Destinations { return w.destinations }
 
 // Run works until ctx is done, then stops: it ends receiving, gives back what has not started, lets running handlers finish for
-// Stop.Grace, cancels their contexts, and after Stop.Hard abandons those that have not returned. It returns nil after a clean stop, an
+// StopGrace, cancels their contexts, and after StopHard abandons those that have not returned. It returns nil after a clean stop, an
 // [*AbandonedError] naming abandoned jobs, or the error that made working impossible. Handlers find the values of ctx in their own. Run may be
 // called once.
 func (w *Worker) Run(ctx context.Context) error {
@@ -177,12 +174,12 @@ func (w *Worker) Run(ctx context.Context) error {
 // drain is the stop: see Run.
 func (w *Worker) drain(receivers *sync.WaitGroup, endWork context.CancelCauseFunc, endSettling context.CancelFunc) error {
 	timers := []*time.Timer{
-		time.AfterFunc(w.cfg.Stop.Grace, func() { endWork(ErrStopping) }),
-		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard, func() {
+		time.AfterFunc(*w.cfg.StopGrace, func() { endWork(ErrStopping) }),
+		time.AfterFunc(*w.cfg.StopGrace+w.cfg.StopHard, func() {
 			close(w.hardStop)
 			w.heartbeat.expireHandlers()
 		}),
-		time.AfterFunc(w.cfg.Stop.Grace+w.cfg.Stop.Hard+settleGrace, endSettling),
+		time.AfterFunc(*w.cfg.StopGrace+w.cfg.StopHard+settleGrace, endSettling),
 	}
 	receivers.Wait()
 	err := w.unsubscribe()
@@ -271,8 +268,6 @@ func (w *Worker) enter(from, to state) bool {
 	return true
 }
 
-func (w *Worker) observe(e Event) { w.observer.Observe(e) }
-
 // AbandonedError tells which handlers ignored the stop. Their jobs were given back and will run again elsewhere.
 type AbandonedError struct{ Jobs []*Job }
 
@@ -282,12 +277,4 @@ func (e *AbandonedError) Error() string {
 		names[i] = j.Kind + " " + j.ID
 	}
 	return "handlers that ignored the stop were abandoned: " + strings.Join(names, ", ")
-}
-
-func defaultOwner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown-host"
-	}
-	return fmt.Sprintf("%s/%d", host, os.Getpid())
 }

@@ -33,7 +33,7 @@ type setup struct {
 	destination pools.DestinationConfig
 	hold        worker.HoldConfig
 	// middleware changes what the worker hears; nil for nothing.
-	middleware worker.Middleware
+	middleware func(worker.Handler) worker.Handler
 }
 
 // every returns the times of a steady load.
@@ -121,10 +121,10 @@ func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint,
 	}
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
 	w, err := worker.New(worker.Config{
-		Broker: broker, Registry: registry, Store: claims, DeadLetters: letters, Concurrency: 64, Observer: o, Hold: s.hold,
+		Broker: broker, Registry: registry, Store: claims, DeadLetters: letters, Concurrency: 64, Observers: []worker.Observer{o}, Hold: s.hold,
 		Destinations: pools.DestinationsConfig{Default: s.destination},
-		Stop:         worker.StopConfig{Grace: time.Second, Hard: time.Second},
-		Logger:       slog.New(slog.DiscardHandler),
+		StopGrace:    new(time.Second), StopHard: time.Second,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	return w, sender, err
 }

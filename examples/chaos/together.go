@@ -33,7 +33,7 @@ func observeAll(ctx context.Context, setups []setup) ([]*observed, error) {
 }
 
 // changeErrors returns a middleware that changes what the sender makes of a failed call.
-func changeErrors(change func(*worker.Error)) worker.Middleware {
+func changeErrors(change func(*worker.Error)) func(worker.Handler) worker.Handler {
 	return func(next worker.Handler) worker.Handler {
 		return func(ctx context.Context, job *worker.Job) error {
 			err := next(ctx, job)

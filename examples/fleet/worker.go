@@ -60,9 +60,9 @@ func startWorker(ctx context.Context, p plan) (part, any, error) {
 			Default:  webhook.DestinationConfig(webhook.Endpoint{}),
 			SlowLane: pools.SlowLaneConfig{Slots: slots / 4}, // as worker run has it by default
 		},
-		Stop:     worker.StopConfig{Grace: 2 * time.Second},
-		Observer: w.monitor,
-		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		StopGrace: new(2 * time.Second),
+		Observers: []worker.Observer{w.monitor},
+		Logger:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
 		return nil, nil, errors.Join(err, w.backend.close())

@@ -24,7 +24,7 @@ type (
 // Place is keyed by the order: delivered twice, or enqueued twice, it runs once.
 var Place = worker.Kind[Order]{
 	Name: "order.place", Queue: "shop", Key: func(o Order) string { return o.ID },
-	Config: worker.KindConfig{Idempotency: worker.IdempotencyKeyed},
+	Config: worker.KindConfig{Keyed: new(true)},
 }
 
 // Mail tells the customer.

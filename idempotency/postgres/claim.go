@@ -17,7 +17,7 @@ import (
 // maxRun is the highest run, and nearly the highest attempt, that the columns hold.
 const maxRun = math.MaxInt32
 
-// request is one item of a flight of claims.
+// request is one item of a batch of claims.
 type request struct {
 	idempotency.Request
 	name  name
@@ -71,7 +71,7 @@ func checkRange(job string, run, base int) error {
 }
 
 // split returns the requests that may be answered at once: those whose ledger lies in their row, and before which no request of the
-// same flight is about the same key or job.
+// same batch is about the same key or job.
 func split(reqs []*request) (fresh, rest []*request) {
 	fresh = make([]*request, 0, len(reqs))
 	seen := make(map[prefix]struct{}, len(reqs))
@@ -99,16 +99,16 @@ type freshAnswer struct {
 	token    int64
 	missing  bool // not all were inserted
 	inserted []id
-	books    map[id]*book // the rows in the way, by the key that was asked for
+	rowSets  map[id]*rowSet // the rows in the way, by the key that was asked for
 }
 
 // addFresh adds the claim of reqs to t.
-func (t *trip) addFresh(ctx context.Context, reqs []*request) (*freshAnswer, error) {
+func (t *roundTrip) addFresh(ctx context.Context, reqs []*request) (*freshAnswer, error) {
 	token := t.store.clock.token()
 	for _, q := range reqs {
 		q.try(token)
 	}
-	a := &freshAnswer{books: map[id]*book{}}
+	a := &freshAnswer{rowSets: map[id]*rowSet{}}
 	return a, t.add(ctx, &t.store.sql.claimFresh, freshValues(reqs, token), a.read)
 }
 
@@ -118,10 +118,10 @@ func (a *freshAnswer) read(c [][]byte) error {
 		slices.SortFunc(a.inserted, less)
 		return nil
 	}
-	b := a.books[id(c[0])]
+	b := a.rowSets[id(c[0])]
 	if b == nil {
-		b = newBook()
-		a.books[id(c[0])] = b
+		b = newRowSet()
+		a.rowSets[id(c[0])] = b
 	}
 	if readInt(c[3]) == 1 {
 		return b.readKey(c[4:])
@@ -134,7 +134,7 @@ func (a *freshAnswer) answer(reqs []*request) (rest []*request) {
 	for _, q := range reqs {
 		if _, ok := slices.BinarySearchFunc(a.inserted, q.name.keyID, less); ok || !a.missing {
 			q.claim = record.Acquired(a.now, q.Request, a.token, q.AttemptBase+1)
-		} else if !q.peek(a.books[q.name.keyID], a.now) {
+		} else if !q.peek(a.rowSets[q.name.keyID], a.now) {
 			rest = append(rest, q)
 		}
 	}
@@ -159,7 +159,7 @@ func freshValues(reqs []*request, token int64) (v values) {
 }
 
 // peek answers q from the rows that were in the way, if the answer changes nothing.
-func (q *request) peek(b *book, now time.Time) bool {
+func (q *request) peek(b *rowSet, now time.Time) bool {
 	if b == nil {
 		return false // somebody else inserted it meanwhile
 	}
@@ -183,7 +183,7 @@ func (s *Store) rewriteClaims(ctx context.Context, reqs []*request) error {
 		names[i] = q.name
 	}
 	return s.repeat(ctx, func(conn *pgx.Conn, _ bool) error {
-		return s.rewrite(ctx, conn, names, func(b *book) {
+		return s.rewrite(ctx, conn, names, func(b *rowSet) {
 			for _, q := range reqs {
 				q.rewrite(s, b)
 			}
@@ -191,7 +191,7 @@ func (s *Store) rewriteClaims(ctx context.Context, reqs []*request) error {
 	})
 }
 
-func (q *request) rewrite(s *Store, b *book) {
+func (q *request) rewrite(s *Store, b *rowSet) {
 	r, err := b.record(&q.name)
 	if err != nil {
 		q.claim = idempotency.Claim{Err: fmt.Errorf("claim: %w", err)}

@@ -136,7 +136,7 @@ func splitEnds(ends []*ending) (fast, rest []*ending) {
 }
 
 // addEnds adds the writes to t. missed returns those whose row was not as expected, after t was sent.
-func (t *trip) addEnds(ctx context.Context, ends []*ending) (missed func() []*ending, err error) {
+func (t *roundTrip) addEnds(ctx context.Context, ends []*ending) (missed func() []*ending, err error) {
 	var found []*ending
 	sql := t.store.sql
 	for kind, st := range []*statement{extends: &sql.extend, completes: &sql.complete, abandons: &sql.abandon} {
@@ -188,8 +188,8 @@ func endValues(ends []*ending, kind endKind) (v values) {
 	return v
 }
 
-// rewrite does one write on the book. again says that it may have been stored before.
-func (e *ending) rewrite(b *book, again bool) {
+// rewrite does one write on the rows. again says that it may have been stored before.
+func (e *ending) rewrite(b *rowSet, again bool) {
 	r, err := b.record(&e.name)
 	if err != nil {
 		e.err = err

@@ -83,7 +83,7 @@ func TestExample(t *testing.T) {
 	worker.Handle(registry, Transfers, transfer)
 	ended := make(chan worker.Outcome, 2)
 	w, err := worker.New(worker.Config{
-		Broker: broker, Registry: registry, Store: store, DeadLetters: dead, Observer: settlements(ended), Stop: worker.StopConfig{Grace: time.Second},
+		Broker: broker, Registry: registry, Store: store, DeadLetters: dead, Observers: []worker.Observer{settlements(ended)}, StopGrace: new(time.Second),
 	})
 	if err != nil {
 		t.Fatal(err)

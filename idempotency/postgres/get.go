@@ -66,8 +66,8 @@ func (s *Store) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, 
 }
 
 // look reads the rows that names are about, without locking them.
-func (s *Store) look(ctx context.Context, conn *pgx.Conn, names ...name) (*book, error) {
-	b, t := newBook(), s.trip(conn)
+func (s *Store) look(ctx context.Context, conn *pgx.Conn, names ...name) (*rowSet, error) {
+	b, t := newRowSet(), s.roundTrip(conn)
 	err := errors.Join(t.add(ctx, &s.sql.guard, nil, nil), b.load(ctx, t, names, &s.sql.readKey, &s.sql.readRuns))
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Store) look(ctx context.Context, conn *pgx.Conn, names ...name) (*book,
 }
 
 // holder returns the last run that held key.
-func (b *book) holder(key idempotency.Key) (record.RunID, bool) {
+func (b *rowSet) holder(key idempotency.Key) (record.RunID, bool) {
 	row := b.keys[nameOf(key, key.Value, 0).keyID]
 	if row == nil || row.key != key {
 		return record.RunID{}, false

@@ -15,7 +15,7 @@ import (
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
-// An item that the database refuses fails alone, in whichever part of its flight: those that were answered before it keep their answers.
+// An item that the database refuses fails alone, in whichever part of its batch: those that were answered before it keep their answers.
 func TestRefusedItemFailsAlone(t *testing.T) {
 	t.Parallel()
 	store, pool, schema := open(t, pgdb.Config{}, hasty)

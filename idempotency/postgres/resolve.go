@@ -21,7 +21,7 @@ func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Complet
 	e.name = nameOf(e.Key, e.Job, e.Run)
 	conn := tx.Conn()
 	if e.fast() {
-		t := s.trip(conn)
+		t := s.roundTrip(conn)
 		err := errors.Join(t.add(ctx, first, nil, read), t.add(ctx, &s.sql.guard, nil, nil))
 		missed, addErr := t.addEnds(ctx, []*ending{&e})
 		if err = errors.Join(err, addErr); err == nil {
@@ -34,7 +34,7 @@ func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Complet
 			return nil
 		}
 	}
-	b, t := newBook(), s.trip(conn)
+	b, t := newRowSet(), s.roundTrip(conn)
 	err := errors.Join(t.add(ctx, first, nil, read), t.lock(ctx), b.load(ctx, t, []name{e.name}, &s.sql.loadKeys, &s.sql.loadRuns), t.add(ctx, &s.sql.now, nil, b.readNow))
 	if err == nil {
 		err = t.send(ctx)
@@ -46,7 +46,7 @@ func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Complet
 	if e.err != nil {
 		return e.err
 	}
-	t = s.trip(conn)
+	t = s.roundTrip(conn)
 	if err := errors.Join(b.save(ctx, t), t.send(ctx)); err != nil {
 		return fmt.Errorf("complete: %w", classify(err))
 	}
@@ -57,7 +57,7 @@ func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Complet
 func (s *Store) resolve(ctx context.Context, h idempotency.Held) (completed bool, err error) {
 	n := nameOf(h.Key, h.Job, h.Run)
 	err = s.repeat(ctx, func(conn *pgx.Conn, _ bool) error {
-		return s.rewrite(ctx, conn, []name{n}, func(b *book) {
+		return s.rewrite(ctx, conn, []name{n}, func(b *rowSet) {
 			row := b.keys[n.keyID]
 			completed = row != nil && row.key == h.Key && row.State == idempotency.StatusCompleted && row.Token == h.Token && row.Holder == n.run
 		})

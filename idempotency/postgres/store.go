@@ -22,8 +22,8 @@ type Store struct {
 	gens     pgdb.Generations
 	prepares bool
 	clock    clock
-	lane     *lane[item]
-	strays   strays
+	lane     *batcher[item]
+	orphans  orphanedClaims
 	joins    joins
 	trips    atomic.Int64
 }
@@ -51,11 +51,11 @@ func New(pool *pgxpool.Pool, cfg Config) (*Store, error) {
 		s.prepares = true
 	}
 	s.sql = newStatements(cfg.Schema, cfg.clock, s.gens)
-	s.lane = &lane[item]{fly: s.fly, astray: s.strays.landed, max: cfg.MaxBatch, crowd: crowd}
+	s.lane = &batcher[item]{answer: s.answerBatch, astray: s.orphans.abandoned, max: cfg.MaxBatch, crowd: crowd}
 	return s, nil
 }
 
-// crowd is how many waiting items start a second flight.
+// crowd is how many waiting items start a second batch.
 const crowd = 96
 
 // Close waits for the calls that are under way. Later ones answer [idempotency.ErrUnavailable].
@@ -64,8 +64,8 @@ func (s *Store) Close() { s.lane.close() }
 // RoundTrips counts the round trips to the database so far, without those that make connections.
 func (s *Store) RoundTrips() int64 { return s.trips.Load() }
 
-// flight is the context of a batch, which serves callers with contexts of their own.
-func (s *Store) flight() (context.Context, context.CancelFunc) {
+// batchContext is the context of a batch, which serves callers with contexts of their own.
+func (s *Store) batchContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), s.cfg.CallTimeout)
 }
 
@@ -89,7 +89,7 @@ func (s *Store) Ping(ctx context.Context) error {
 		return fmt.Errorf("ping: %w", err)
 	}
 	err := s.repeat(ctx, func(conn *pgx.Conn, _ bool) error {
-		t := s.trip(conn)
+		t := s.roundTrip(conn)
 		var newest int64
 		err := errors.Join(t.begin(ctx), t.lock(ctx), t.add(ctx, &s.sql.ping, nil, nil), t.add(ctx, &s.sql.now, nil, func(c [][]byte) error {
 			newest = readInt(c[1])

@@ -1,5 +1,4 @@
-// Package fleet lets workers tell each other, and the tools beside them, how they are: which breakers are not closed, which pools are full,
-// which queues are worked.
+// Package fleet lets workers report to each other and to tools: which breakers are not closed, which pools are full, which queues are worked.
 //
 // Guarantees that every [StatusStore] gives, and that the suite in fleettest proves for each:
 //
@@ -10,6 +9,6 @@
 //     nor query.
 //
 // It does not promise durability: a status store may forget everything at a crash of its server, and is as it was a few seconds later. Nothing that
-// decides what becomes of a job may hang on it. What workers hear of destinations that they share ([Peers]) only makes jobs wait, for a time that
+// decides what becomes of a job may hang on it. What workers learn of destinations that they share ([Peers]) only makes jobs wait, for a time that
 // ends by itself.
 package fleet

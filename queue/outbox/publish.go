@@ -25,7 +25,7 @@ func (r *Relay) publish(ctx context.Context, rows []row, deadline time.Time) out
 	var mu sync.Mutex
 	for name, indexes := range byQueue {
 		wg.Go(func() {
-			p := &passage{relay: r, queue: name, rows: rows, list: all.list, indexes: indexes, caps: r.cfg.Broker.Capabilities(name)}
+			p := &queueBatch{relay: r, queue: name, rows: rows, list: all.list, indexes: indexes, caps: r.cfg.Broker.Capabilities(name)}
 			p.run(ctx)
 			if p.fatal != nil {
 				mu.Lock()
@@ -38,8 +38,8 @@ func (r *Relay) publish(ctx context.Context, rows []row, deadline time.Time) out
 	return all
 }
 
-// passage is the way of one queue's rows to the broker. It writes only to its own places of list.
-type passage struct {
+// queueBatch is the way of one queue's rows to the broker. It writes only to its own places of list.
+type queueBatch struct {
 	relay   *Relay
 	queue   string
 	rows    []row
@@ -49,16 +49,16 @@ type passage struct {
 	fatal   error
 }
 
-// run publishes in waves. A wave holds what needs no order and, of each key, one row: the next one goes out only when that is confirmed, so
+// run publishes in groups. A group holds what needs no order and, of each key, one row: the next one goes out only when that is confirmed, so
 // that a key's jobs arrive in order whatever happens to the broker, to this relay or to another one that believes to hold the shard.
-func (p *passage) run(ctx context.Context) {
+func (p *queueBatch) run(ctx context.Context) {
 	lanes := make(map[lane][]int)
-	var wave []int
+	var group []int
 	for _, i := range p.indexes {
 		row := &p.rows[i]
 		if row.key == nil {
 			if p.ready(i) {
-				wave = append(wave, i)
+				group = append(group, i)
 			}
 			continue
 		}
@@ -67,13 +67,13 @@ func (p *passage) run(ctx context.Context) {
 	for first := true; first || len(lanes) > 0; first = false {
 		for key, line := range lanes {
 			if i := line[0]; p.ready(i) {
-				wave = append(wave, i)
+				group = append(group, i)
 			} else {
 				p.block(line)
 				delete(lanes, key)
 			}
 		}
-		if len(wave) > 0 && !p.offer(ctx, wave) {
+		if len(group) > 0 && !p.offer(ctx, group) {
 			return
 		}
 		for key, line := range lanes {
@@ -87,12 +87,12 @@ func (p *passage) run(ctx context.Context) {
 				lanes[key] = line[1:]
 			}
 		}
-		wave = wave[:0]
+		group = group[:0]
 	}
 }
 
 // ready reports whether row i can be offered now. If not, it has its outcome.
-func (p *passage) ready(i int) bool {
+func (p *queueBatch) ready(i int) bool {
 	row := &p.rows[i]
 	switch {
 	case row.behind:
@@ -111,7 +111,7 @@ func (p *passage) ready(i int) bool {
 }
 
 // block has the rest of a key wait behind its first row, unless that stays where it is.
-func (p *passage) block(line []int) {
+func (p *queueBatch) block(line []int) {
 	if p.list[line[0]].what == untouched {
 		return
 	}
@@ -120,10 +120,10 @@ func (p *passage) block(line []int) {
 	}
 }
 
-// offer publishes one wave, and reports whether the queue takes more.
-func (p *passage) offer(ctx context.Context, wave []int) bool {
-	pubs := make([]queue.Publication, len(wave))
-	for n, i := range wave {
+// offer publishes one group, and reports whether the queue takes more.
+func (p *queueBatch) offer(ctx context.Context, group []int) bool {
+	pubs := make([]queue.Publication, len(group))
+	for n, i := range group {
 		pubs[n] = p.rows[i].pub
 	}
 	calling, cancel := context.WithTimeout(ctx, p.relay.cfg.PublishTimeout)
@@ -131,7 +131,7 @@ func (p *passage) offer(ctx context.Context, wave []int) bool {
 	answers := p.relay.cfg.Broker.Publish(calling, p.queue, pubs)
 	event := Event{Queue: p.queue}
 	var away []int
-	for n, i := range wave {
+	for n, i := range group {
 		err := answers[n].Err
 		switch {
 		case err == nil:
@@ -150,19 +150,19 @@ func (p *passage) offer(ctx context.Context, wave []int) bool {
 	}
 	if event.Published > 0 && calling.Err() == nil && p.fatal == nil {
 		for _, n := range away { // the queue takes others: were this one left at the head, a few of its kind would block the rest
-			p.refuse(wave[n], answers[n].Err)
+			p.refuse(group[n], answers[n].Err)
 		}
 		away = nil
 	}
 	event.Unavailable = len(away) > 0
-	p.report(ctx, wave, &event)
+	p.report(ctx, group, &event)
 	return !event.Unavailable
 }
 
-// report tells log, observer and pauses what became of a wave.
-func (p *passage) report(ctx context.Context, wave []int, event *Event) {
+// report tells log, observer and pauses what became of a group.
+func (p *queueBatch) report(ctx context.Context, group []int, event *Event) {
 	log := p.relay.cfg.Logger.With("queue", p.queue)
-	for _, i := range wave {
+	for _, i := range group {
 		switch o := p.list[i]; o.what {
 		case parked:
 			event.Parked++
@@ -188,7 +188,7 @@ func (p *passage) report(ctx context.Context, wave []int, event *Event) {
 }
 
 // refuse counts an attempt of row i.
-func (p *passage) refuse(i int, err error) {
+func (p *queueBatch) refuse(i int, err error) {
 	attempt := int(p.rows[i].attempts) + 1
 	if attempt >= p.relay.cfg.MaxAttempts {
 		p.list[i] = outcome{what: parked, err: err}

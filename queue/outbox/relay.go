@@ -20,7 +20,7 @@ type Relay struct {
 	sql      statements
 	direct   *pgx.ConnConfig // nil without DirectURL
 	pauses   *pauses
-	tempo    *tempo
+	pacing   *pacing
 	wake     chan struct{} // one place: somebody should look
 	turnSize int64
 	bytes    int // of bodies that a loop reads, unless a single one is larger
@@ -37,7 +37,7 @@ func NewRelay(cfg RelayConfig) (*Relay, error) {
 		return nil, fmt.Errorf("outbox relay: %w", err)
 	}
 	return &Relay{
-		cfg: cfg, sql: statementsOf(cfg.Schema), direct: direct, pauses: newPauses(), tempo: &tempo{},
+		cfg: cfg, sql: statementsOf(cfg.Schema), direct: direct, pauses: newPauses(), pacing: &pacing{},
 		wake: make(chan struct{}, 1), turnSize: turnSize, bytes: cycleBytes,
 	}, nil
 }
@@ -87,7 +87,7 @@ func (r *Relay) loop(ctx context.Context) error {
 		case err != nil:
 		case found:
 			streak++
-			if r.direct != nil && r.tempo.busy(streak, time.Now()) {
+			if r.direct != nil && r.pacing.busy(streak, time.Now()) {
 				r.disarm(ctx)
 			}
 		default:
@@ -102,7 +102,7 @@ func (r *Relay) loop(ctx context.Context) error {
 func (r *Relay) idle(ctx context.Context, next time.Duration) {
 	poll := r.cfg.Poll
 	if r.direct != nil {
-		arm, soon := r.tempo.idle(time.Now())
+		arm, soon := r.pacing.idle(time.Now())
 		if arm && r.arm(ctx) {
 			return // look once more: what did not notify may have committed
 		}

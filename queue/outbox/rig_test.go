@@ -21,8 +21,8 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 )
 
-// patience bounds what is waited for; no test expects anything to be quick.
-const patience = 60 * time.Second
+// testTimeout bounds what is waited for; no test expects anything to be quick.
+const testTimeout = 60 * time.Second
 
 // rig is a schema, a box and a broker of one test.
 type rig struct {
@@ -162,7 +162,7 @@ func (r *rig) relay(cfg RelayConfig) (stop func()) {
 // receive takes and acks n messages of a queue.
 func (r *rig) receive(name string, n int) []*queue.Lease {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	sub, err := r.broker.Subscribe(ctx, name, queue.SubscribeConfig{Slots: 100})
 	if err != nil {
@@ -206,7 +206,7 @@ func (r *rig) stats() Stats {
 
 func (r *rig) until(what string, is func() bool) {
 	r.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	for !is() {
 		if time.Now().After(deadline) {
 			r.Fatalf("waited too long until %s: %+v", what, r.stats())

@@ -39,7 +39,7 @@ FROM unnest($1::smallint[], $2::text[], $3::bigint[], $4::bytea[], $5::bytea[], 
 ORDER BY j.n
 RETURNING id`
 
-// Sent after the INSERT, when the transaction has its number: see [tempo]. $1 is the channel.
+// Sent after the INSERT, when the transaction has its number: see [pacing]. $1 is the channel.
 const sqlTell = `SELECT pg_notify($1::text, '') FROM {told} WHERE last_value > extract(epoch FROM clock_timestamp())`
 
 // For so many seconds relays are notified, unless one of them says so again.
@@ -51,7 +51,7 @@ const sqlDisarm = `SELECT setval($1::text::regclass, 1)`
 const sqlHorizon = `SELECT pg_current_xact_id()::text::bigint`
 
 // Whether relays are notified, and a number below which all transactions have ended.
-const sqlTempo = `SELECT last_value > extract(epoch FROM clock_timestamp()), pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM {told}`
+const sqlPacing = `SELECT last_value > extract(epoch FROM clock_timestamp()), pg_snapshot_xmin(pg_current_snapshot())::text::bigint FROM {told}`
 
 // $1 token, $2 lease in microseconds, $3 how many, $4 queues to leave out. Ordered by who has waited longest.
 const sqlClaim = `WITH free AS (
@@ -163,7 +163,7 @@ func statementsOf(schema string) statements {
 	r := strings.NewReplacer("{outbox}", name("outbox"), "{waiting}", name("outbox_waiting"), "{shards}", name("outbox_shards"),
 		"{turn}", name("outbox_turn"), "{told}", name("outbox_told"))
 	s := statements{
-		insert: r.Replace(sqlInsert), tell: r.Replace(sqlTell), told: name("outbox_told"), tempo: r.Replace(sqlTempo),
+		insert: r.Replace(sqlInsert), tell: r.Replace(sqlTell), told: name("outbox_told"), tempo: r.Replace(sqlPacing),
 		claim: r.Replace(sqlClaim), retries: r.Replace(sqlRetries), fresh: r.Replace(sqlFresh), nextAt: r.Replace(sqlNextAt),
 		published: r.Replace(sqlPublished), retried: r.Replace(sqlRetried),
 		move: r.Replace(sqlMove), again: r.Replace(sqlAgain), wake: r.Replace(sqlWake), release: r.Replace(sqlRelease),

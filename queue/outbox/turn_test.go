@@ -87,7 +87,7 @@ func TestTurnsUnderLoad(t *testing.T) {
 	relay.turnSize = 1
 	r.relay(RelayConfig{Parallel: 2})
 	var seen, jobs atomic.Int64
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(testTimeout)
 	var wg sync.WaitGroup
 	for range writers {
 		wg.Go(func() {

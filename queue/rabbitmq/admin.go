@@ -9,40 +9,53 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// admin runs do on a channel of its own, which lasts for this call only: a question about a queue that is missing closes its channel. It
-// goes through the connection for consuming, which the broker does not block. It returns with ctx even if the broker does not answer.
-func (b *Broker) admin(ctx context.Context, do func(*channel) error) error {
+// ask returns what do answers on a channel of its own, which lasts for this call only: a question about a queue that is missing closes its
+// channel. It goes through the connection for consuming, which the broker does not block. It returns with ctx even if the broker does not
+// answer; do may go on then, so it shares nothing with the caller but what it returns.
+func ask[T any](ctx context.Context, b *Broker, do func(*channel) (T, error)) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	var none T
 	if !b.enter() {
-		return queue.ErrClosed
+		return none, queue.ErrClosed
 	}
 	sess, err := b.consume.get(ctx)
 	if err != nil {
 		b.leave()
-		return err
+		return none, err
 	}
-	answer := make(chan error, 1)
+	answers := make(chan answer, 1)
 	go func() { // ends at the latest when call drops the connection; Close waits for it
 		defer b.leave()
-		answer <- withChannel(sess, do)
+		var a answer
+		a.err = withChannel(sess, func(ch *channel) (err error) {
+			a.value, err = do(ch)
+			return err
+		})
+		answers <- a
 	}()
 	select {
-	case err = <-answer:
+	case a := <-answers:
+		if a.err != nil && sess.lost() && !permanent(a.err) {
+			a.err = unavailable("ask the broker", a.err)
+		}
+		return a.value, a.err
 	case <-ctx.Done():
-		return ctx.Err()
+		return none, ctx.Err()
 	}
-	if err != nil && sess.lost() && !permanent(err) {
-		return unavailable("ask the broker", err)
-	}
+}
+
+// admin is ask without a value.
+func (b *Broker) admin(ctx context.Context, do func(*channel) error) error {
+	_, err := ask(ctx, b, func(ch *channel) (struct{}, error) { return struct{}{}, do(ch) })
 	return err
 }
 
 // passive asks for a queue by its full name.
 func (b *Broker) passive(ctx context.Context, full string) (amqp.Queue, error) {
-	var q amqp.Queue
-	err := b.admin(ctx, func(ch *channel) (err error) {
-		q, err = ch.findQueue(full)
-		return err
-	})
+	q, err := ask(ctx, b, func(ch *channel) (amqp.Queue, error) { return ch.findQueue(full) })
 	switch {
 	case missing(err):
 		err = queue.ErrQueueNotFound

@@ -33,8 +33,8 @@ func (p *publisher) run(ctx context.Context) {
 	}
 }
 
-// flight is one message that was sent and not confirmed.
-type flight struct {
+// unconfirmed is one message that was sent and not confirmed.
+type unconfirmed struct {
 	b  *batch
 	i  int
 	dc *amqp.DeferredConfirmation
@@ -42,15 +42,15 @@ type flight struct {
 
 // outbox is the channel of one session on which messages go out.
 type outbox struct {
-	p       *publisher
-	s       *session
-	ch      *amqp.Channel
-	closes  <-chan *amqp.Error // for collect
-	gone    <-chan *amqp.Error // for send
-	returns <-chan amqp.Return
-	slots   chan struct{} // a place for each message that may be unconfirmed
-	flights chan flight
-	why     error // why the channel was closed; owned by collect
+	p           *publisher
+	s           *session
+	ch          *amqp.Channel
+	closes      <-chan *amqp.Error // for collect
+	gone        <-chan *amqp.Error // for send
+	returns     <-chan amqp.Return
+	slots       chan struct{} // a place for each message that may be unconfirmed
+	unconfirmed chan unconfirmed
+	why         error // why the channel was closed; owned by collect
 }
 
 func (p *publisher) serve(ctx context.Context, s *session) {
@@ -62,7 +62,7 @@ func (p *publisher) serve(ctx context.Context, s *session) {
 	var wg sync.WaitGroup
 	wg.Go(o.collect)
 	o.send(ctx)
-	close(o.flights)
+	close(o.unconfirmed)
 	if ctx.Err() != nil {
 		s.close() // confirmations that have not come by now do not come
 	} else {
@@ -72,7 +72,7 @@ func (p *publisher) serve(ctx context.Context, s *session) {
 }
 
 func (p *publisher) open(s *session) (*outbox, error) {
-	o := &outbox{p: p, s: s, slots: make(chan struct{}, p.window), flights: make(chan flight, p.window)}
+	o := &outbox{p: p, s: s, slots: make(chan struct{}, p.window), unconfirmed: make(chan unconfirmed, p.window)}
 	err := s.call(func() (err error) {
 		o.ch, err = s.conn.Channel()
 		return err
@@ -141,7 +141,7 @@ func (o *outbox) sendBatch(ctx context.Context, b *batch) bool {
 			return false
 		}
 		o.p.unconfirmed.Add(1)
-		o.flights <- flight{b: b, i: i, dc: dc}
+		o.unconfirmed <- unconfirmed{b: b, i: i, dc: dc}
 	}
 	return true
 }
@@ -186,7 +186,7 @@ func (o *outbox) unblocked(ctx context.Context) bool {
 // collect takes the confirmations, in the order of sending. A message that could not be routed comes back before its confirmation.
 func (o *outbox) collect() {
 	returned := map[route]amqp.Return{}
-	for f := range o.flights {
+	for f := range o.unconfirmed {
 		<-f.dc.Done() // also when the channel is closed
 		for more := true; more; {
 			select {
@@ -210,7 +210,7 @@ func (o *outbox) collect() {
 // route names a message among those in flight. An id alone does not: other programs may give one to many messages.
 type route struct{ exchange, key, id string }
 
-func (o *outbox) outcome(f flight, returned map[route]amqp.Return) error {
+func (o *outbox) outcome(f unconfirmed, returned map[route]amqp.Return) error {
 	m := &f.b.out[f.i]
 	if f.dc.Acked() {
 		if len(returned) == 0 {

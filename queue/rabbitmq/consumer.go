@@ -258,7 +258,7 @@ func (c *consumer) hop(ctx context.Context, h *handle, step time.Duration) {
 		err = b.republish(context.WithoutCancel(ctx), time.Now().Add(closeTimeout), o)
 	}
 	if err != nil {
-		sleep(ctx, patience) // the broker hands it over again at once
+		sleep(ctx, waitTimeout) // the broker hands it over again at once
 		c.end(h, verdictReturn)
 		return
 	}

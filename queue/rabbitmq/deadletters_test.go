@@ -70,7 +70,7 @@ func TestSweepOfTheDeliveryLimit(t *testing.T) {
 	}
 	store := newStore(t)
 	var swept, sweeping atomic.Int32
-	for deadline := time.Now().Add(patienceOfTests); swept.Load() < 2 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testTimeout); swept.Load() < 2 && time.Now().Before(deadline); {
 		var both sync.WaitGroup
 		for range 2 {
 			both.Go(func() {

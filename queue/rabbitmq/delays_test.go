@@ -291,7 +291,7 @@ func closeWhileDelayIsMade(r *rig) {
 		if err != nil {
 			r.Error(err)
 		}
-	case <-time.After(patienceOfTests):
+	case <-time.After(testTimeout):
 		r.Error("Close does not end while a delay is declared")
 	}
 }

@@ -129,13 +129,13 @@ func (l *link) state() (*session, error, <-chan struct{}) { //nolint:revive,stat
 	return l.cur, l.err, l.changed
 }
 
-// patience is how long a call waits for a connection that is down, or for a broker that takes no messages, before it says so. It also paces
+// waitTimeout is how long a call waits for a connection that is down, or for a broker that takes no messages, before it says so. It also paces
 // callers that try again at once.
-const patience = time.Second
+const waitTimeout = time.Second
 
-// get waits for a session until ctx is done, for at most patience.
+// get waits for a session until ctx is done, for at most waitTimeout.
 func (l *link) get(ctx context.Context) (*session, error) {
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(waitTimeout)
 	defer timer.Stop()
 	for {
 		s, err, changed := l.state()

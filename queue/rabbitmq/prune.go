@@ -109,17 +109,16 @@ func (b *Broker) find(ctx context.Context, names []string) (map[string]int64, er
 
 func (b *Broker) findSome(ctx context.Context, names []string, found func(amqp.Queue)) error {
 	for len(names) > 0 {
-		rest := names
-		err := b.admin(ctx, func(ch *channel) error {
-			for len(rest) > 0 {
+		rest, err := ask(ctx, b, func(ch *channel) (rest []string, err error) {
+			for rest = names; len(rest) > 0; {
 				q, err := ch.findQueue(rest[0])
 				rest = rest[1:]
 				if err != nil {
-					return err // the channel is closed: go on with another
+					return rest, err // the channel is closed: go on with another
 				}
 				found(q)
 			}
-			return nil
+			return nil, nil
 		})
 		if err != nil && !missing(err) {
 			return fmt.Errorf("look for queues: %w", err)
@@ -148,7 +147,8 @@ func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]queue.Leftov
 	if err != nil {
 		return nil, fmt.Errorf("prune: %w", err)
 	}
-	if err := b.admin(ctx, func(ch *channel) error { return removeEmpty(ch, left, stuck) }); err != nil {
+	left, err = ask(ctx, b, func(ch *channel) ([]queue.Leftover, error) { return left, removeEmpty(ch, left, stuck) })
+	if err != nil {
 		return left, fmt.Errorf("prune: %w", err)
 	}
 	return left, nil

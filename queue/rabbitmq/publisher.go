@@ -122,10 +122,10 @@ func (p *publisher) publish(ctx context.Context, out []outgoing) {
 	}
 }
 
-// wait is the waiting of one call: with trouble it ends after patience.
+// wait is the waiting of one call: while degraded it ends after waitTimeout.
 type wait struct {
 	p     *publisher
-	timer *time.Timer // runs while there is trouble
+	timer *time.Timer // runs while degraded
 }
 
 func (w *wait) stop() {
@@ -137,14 +137,14 @@ func (w *wait) stop() {
 // step waits until next is taken or done is closed. The error says why there is no point in waiting longer.
 func (w *wait) step(ctx context.Context, todo chan<- *batch, next *batch, done <-chan struct{}) (taken bool, err error) {
 	for {
-		why, changed := w.p.trouble()
+		why, changed := w.p.degraded()
 		var limit <-chan time.Time
 		switch {
 		case why == nil:
 			w.stop()
 			w.timer = nil
 		case w.timer == nil:
-			w.timer = time.NewTimer(patience)
+			w.timer = time.NewTimer(waitTimeout)
 			fallthrough
 		default:
 			limit = w.timer.C
@@ -165,8 +165,8 @@ func (w *wait) step(ctx context.Context, todo chan<- *batch, next *batch, done <
 	}
 }
 
-// trouble returns why nothing can be published now, or nil, and a channel that is closed when that changes.
-func (p *publisher) trouble() (error, <-chan struct{}) { //nolint:revive,staticcheck // the channel belongs to both
+// degraded returns why nothing can be published now, or nil, and a channel that is closed when that changes.
+func (p *publisher) degraded() (error, <-chan struct{}) { //nolint:revive,staticcheck // the channel belongs to both
 	s, err, changed := p.link.state()
 	if s == nil {
 		return err, changed

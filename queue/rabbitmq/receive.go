@@ -33,7 +33,7 @@ func (s *subscription) Receive(ctx context.Context, most int) ([]*queue.Lease, e
 		if why == nil {
 			limit = nil
 		} else if limit == nil {
-			timer := time.NewTimer(patience)
+			timer := time.NewTimer(waitTimeout)
 			defer timer.Stop()
 			limit = timer.C
 		}

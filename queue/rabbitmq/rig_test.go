@@ -166,7 +166,7 @@ func (r *rig) publish(b *Broker, name string, pubs ...queue.Publication) {
 // publishSoon publishes one message after a cut, which the session of the publisher may notice only now.
 func (r *rig) publishSoon(b *Broker, name string, pub queue.Publication) {
 	r.Helper()
-	for deadline := time.Now().Add(patienceOfTests); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(testTimeout); ; time.Sleep(20 * time.Millisecond) {
 		err := b.Publish(r.Context(), name, []queue.Publication{pub})[0].Err
 		if err == nil {
 			return
@@ -181,13 +181,13 @@ func text(body string) queue.Publication {
 	return queue.Publication{Message: queue.Message{Body: []byte(body)}}
 }
 
-// patienceOfTests is how long what must happen may take on a loaded machine.
-const patienceOfTests = 20 * time.Second
+// testTimeout is how long what must happen may take on a loaded machine.
+const testTimeout = 20 * time.Second
 
 // receive waits for one message, through interruptions.
 func (r *rig) receive(sub queue.Subscription) *queue.Lease {
 	r.Helper()
-	ctx, cancel := context.WithTimeout(r.Context(), patienceOfTests)
+	ctx, cancel := context.WithTimeout(r.Context(), testTimeout)
 	defer cancel()
 	for {
 		leases, err := sub.Receive(ctx, 1)
@@ -212,14 +212,14 @@ func (r *rig) ack(leases ...*queue.Lease) {
 // eventually polls until check returns nil.
 func (r *rig) eventually(check func() error) {
 	r.Helper()
-	end := time.Now().Add(patienceOfTests)
+	end := time.Now().Add(testTimeout)
 	for {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			r.Fatalf("still not true after %v: %v", patienceOfTests, err)
+			r.Fatalf("still not true after %v: %v", testTimeout, err)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

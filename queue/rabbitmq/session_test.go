@@ -151,7 +151,7 @@ func TestPermanentErrors(t *testing.T) {
 		"credentials":  "amqp://guest:no-such-password@" + u.Host + "/",
 		"virtual host": "amqp://" + u.User.String() + "@" + u.Host + "/no-such-vhost",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), patienceOfTests)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		_, err := Open(ctx, Config{URLs: []string{text}, Prefix: testPrefix, Logger: slog.New(slog.DiscardHandler)})
 		if err == nil || ctx.Err() != nil || errors.Is(err, queue.ErrUnavailable) {
 			t.Errorf("%s: Open returned %v, want a permanent error at once", name, err)

@@ -95,7 +95,7 @@ func (s *subscription) tell(err error, last string) string {
 	return err.Error()
 }
 
-// open waits for a session, for at most patience, and opens a consumer on it.
+// open waits for a session, for at most waitTimeout, and opens a consumer on it.
 func (s *subscription) open(ctx context.Context, create bool) (*consumer, error) {
 	sess, err := s.b.consume.get(ctx)
 	if err != nil {

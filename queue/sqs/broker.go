@@ -26,7 +26,7 @@ type Broker struct {
 	base   context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // requests and refreshes
-	crew   *crew
+	crew   *callers
 
 	closing chan struct{} // closed when Close begins
 
@@ -53,7 +53,7 @@ func newBroker(cfg Config) *Broker {
 		subs:    make(map[*subscription]struct{}),
 	}
 	b.base, b.cancel = context.WithCancel(context.Background())
-	b.crew = newCrew(b.base)
+	b.crew = newCallers(b.base)
 	return b
 }
 

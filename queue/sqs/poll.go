@@ -216,11 +216,11 @@ func (s *subscription) arriveLocked(handles []*handle) {
 
 // bePatient gives back what has arrived if nobody comes for it. The caller holds mu.
 func (s *subscription) bePatient() {
-	if s.patience != nil {
-		s.patience.Reset(arrivedWait)
+	if s.waitTimer != nil {
+		s.waitTimer.Reset(arrivedWait)
 		return
 	}
-	s.patience = time.AfterFunc(arrivedWait, func() {
+	s.waitTimer = time.AfterFunc(arrivedWait, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.waiters > 0 || s.closed {

@@ -31,7 +31,7 @@ type subscription struct {
 	failures  int           // in a row
 	idle      int           // polls in a row that came back at once with nothing
 	notBefore time.Time     // of the next poll
-	patience  *time.Timer
+	waitTimer *time.Timer
 
 	pollCtx context.Context // of the polls; replaced after they were cancelled
 	cancel  context.CancelFunc
@@ -235,8 +235,8 @@ func (s *subscription) Close() error {
 	close(s.done)
 	arrived := s.arrived
 	s.arrived = nil
-	if s.patience != nil {
-		s.patience.Stop()
+	if s.waitTimer != nil {
+		s.waitTimer.Stop()
 	}
 	cut := time.AfterFunc(stopWait, s.cancel)
 	s.mu.Unlock()

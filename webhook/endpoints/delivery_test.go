@@ -94,8 +94,8 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 	check(t, err)
 	t.Cleanup(sender.Close)
 	w, err = worker.New(worker.Config{
-		Broker: broker, Registry: kinds, Store: claims, DeadLetters: dead, Observer: p, Logger: quiet,
-		Hold: worker.HoldConfig{Interval: quick}, Stop: worker.StopConfig{Grace: -1},
+		Broker: broker, Registry: kinds, Store: claims, DeadLetters: dead, Observers: []worker.Observer{p}, Logger: quiet,
+		Hold: worker.HoldConfig{Interval: quick}, StopGrace: new(time.Duration(0)),
 	})
 	check(t, err)
 

@@ -132,8 +132,8 @@ func (o *office) work() (stop func()) {
 		return nil
 	})
 	w, err := worker.New(worker.Config{
-		Broker: broker, Registry: kinds, Store: claims, DeadLetters: discard{t}, Observer: o, Logger: slog.New(slog.DiscardHandler),
-		Hold: worker.HoldConfig{Interval: time.Hour}, Retention: worker.RetentionConfig{Interval: time.Hour},
+		Broker: broker, Registry: kinds, Store: claims, DeadLetters: discard{t}, Observers: []worker.Observer{o}, Logger: slog.New(slog.DiscardHandler),
+		Hold: worker.HoldConfig{Interval: time.Hour}, CleanUpInterval: time.Hour,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -204,11 +204,11 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 	breaker := pools.WebhookBreaker()
 	breaker.MinimumCalls = 1_000_000
 	w, err := worker.New(worker.Config{
-		Broker: r.broker, Queues: []worker.QueueConfig{{Name: r.queue}}, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observer: worker.Observers(append(also, r)...),
+		Broker: r.broker, Queues: []worker.QueueConfig{{Name: r.queue}}, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observers: append(also, r),
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{
 			Breaker: breaker, Concurrency: 3, DeferFloor: time.Millisecond, DeferCap: 20 * time.Millisecond,
 		}},
-		Stop: worker.StopConfig{Grace: -1}, Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
+		StopGrace: new(time.Duration(0)), Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		r.t.Fatal(err)

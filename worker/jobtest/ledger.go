@@ -161,7 +161,7 @@ func (l *ledger) list(want func(*message) bool) (list []message) {
 type observer struct {
 	ledger  *ledger
 	process *process
-	next    worker.Observer
+	next    []worker.Observer
 }
 
 // Observe implements [worker.Observer].
@@ -170,7 +170,9 @@ func (o *observer) Observe(event worker.Event) {
 		return
 	}
 	o.ledger.observe(event)
-	o.next.Observe(event)
+	for _, next := range o.next {
+		next.Observe(event)
+	}
 }
 
 func (l *ledger) observe(event worker.Event) {

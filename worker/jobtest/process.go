@@ -64,7 +64,7 @@ func (b *Bench) StartWorker() {
 	if cfg.Owner == "" {
 		cfg.Owner = c.name
 	}
-	cfg.Observer = &observer{ledger: b.ledger, process: c, next: worker.Observers(b.cfg.Worker.Observer)}
+	cfg.Observers = []worker.Observer{&observer{ledger: b.ledger, process: c, next: b.cfg.Worker.Observers}}
 	var err error
 	if c.worker, err = worker.New(cfg); err != nil {
 		b.t.Fatalf("jobtest: start a worker: %v", err)

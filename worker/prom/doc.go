@@ -12,5 +12,5 @@
 // docs/metrics.md lists every metric, and a test keeps that list and this package the same. Alert rules are in deploy/prometheus, what to do
 // about them in docs/runbook.md.
 //
-// Use: make an [Observer] with [New], give it to worker.Config.Observer, and [Observer.Attach] the worker that came out.
+// Use: make an [Observer] with [New], give it to worker.Config.Observers, and [Observer.Attach] the worker that came out.
 package prom

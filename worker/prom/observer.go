@@ -1,6 +1,7 @@
 package prom
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -48,7 +49,7 @@ type settledKey struct {
 
 type deferredKey struct {
 	kind   string
-	reason worker.Reason
+	reason string
 }
 
 type causeKey struct {
@@ -138,10 +139,12 @@ func (o *Observer) Observe(event worker.Event) {
 		o.observeSettled(e)
 	case *worker.Received:
 		o.received.of(e.Queue).Add(float64(e.Count))
-	case *worker.LeaseLost:
-		o.leaseLost.WithLabelValues(o.kinds.fold(e.Kind)).Inc()
-	case *worker.ClaimLost:
-		o.claimLost.WithLabelValues(o.kinds.fold(e.Kind)).Inc()
+	case *worker.Lost:
+		lost := o.leaseLost
+		if errors.Is(e.Err, worker.ErrClaimLost) {
+			lost = o.claimLost
+		}
+		lost.WithLabelValues(o.kinds.fold(e.Kind)).Inc()
 	case *worker.Abandoned:
 		g := o.abandoned.WithLabelValues(o.kinds.fold(e.Kind))
 		if e.Returned {

@@ -99,8 +99,8 @@ func everyEvent() []worker.Event {
 			e.Reason, e.Cause = "breaker_open", dlq.CauseDestinationOpen
 		}),
 		settled(worker.OutcomeFailed, worker.SettlementDeadLetter, func(e *worker.Settled) { e.Cause, e.SettleErr = dlq.CauseExhausted, broken }),
-		&worker.LeaseLost{Job: job, Kind: "mail"},
-		&worker.ClaimLost{Job: job, Kind: "mail"},
+		&worker.Lost{Job: job, Kind: "mail", Err: worker.ErrLeaseLost},
+		&worker.Lost{Job: job, Kind: "mail", Err: worker.ErrClaimLost},
 		&worker.Abandoned{Job: job, Kind: "mail"},
 		&worker.BreakerChanged{Transition: pools.Transition{
 			Destination: "sendgrid", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionReasonFailureRate, At: now,

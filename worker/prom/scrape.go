@@ -131,7 +131,7 @@ func stateOf(d pools.DestinationSnapshot) string {
 		return d.Override.String()
 	case d.State != pools.StateClosed:
 		return d.State.String()
-	case !d.GatedUntil.IsZero():
+	case !d.ThrottledUntil.IsZero():
 		return "gated"
 	}
 	return "closed"

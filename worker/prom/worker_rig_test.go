@@ -48,7 +48,7 @@ func newRig(t *testing.T) *rig {
 // start runs a worker until the test ends.
 func (r *rig) start(t *testing.T, o *Observer, cfg worker.Config) *worker.Worker {
 	t.Helper()
-	cfg.Broker, cfg.Store, cfg.DeadLetters, cfg.Observer = r.broker, r.claims, r.dead, o
+	cfg.Broker, cfg.Store, cfg.DeadLetters, cfg.Observers = r.broker, r.claims, r.dead, []worker.Observer{o}
 	w, err := worker.New(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -35,7 +35,7 @@ func (s *Server) api() http.Handler {
 	})
 }
 
-// healthz says that the process runs. It asks nobody.
+// healthz says that the process runs. It checks nothing else.
 func healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }

@@ -58,7 +58,7 @@ func (p *Postgres) Close() error {
 // Connections is how the pool is used.
 type Connections struct {
 	InUse, Idle, Most int
-	// Waits is how often somebody has waited for a connection, and Waited for how long in all.
+	// Waits is how often a caller waited for a connection, and Waited for how long in all.
 	Waits  int64
 	Waited time.Duration
 }
@@ -145,7 +145,7 @@ type answer struct {
 // answerFor is how long an answer of Ready holds.
 const answerFor = 2 * time.Second
 
-// readyAsk bounds the question of Ready, which somebody waits for.
+// readyAsk bounds the query of Ready, since a caller waits for it.
 const readyAsk = 3 * time.Second
 
 // Ready returns nil while the database answers and its tables are of this program's version: somebody may migrate beside a worker. It asks every
@@ -160,7 +160,7 @@ func (p *Postgres) Ready(ctx context.Context) error {
 	defer cancel()
 	err := p.check(within)
 	if ctx.Err() != nil {
-		return err // whoever asked has gone, and nothing was learnt
+		return err // the caller has gone, and nothing is known
 	}
 	if err != nil && !migrations.Refuses(err) {
 		err = &awayError{p.At, err}
@@ -237,7 +237,7 @@ func (s *Set) onPostgres(cfg *config.Config, db *Postgres) error {
 }
 
 // relayConns is how many connections a relay has to itself, so that it takes none from claims: one for each loop, one for housekeeping, and
-// one for whoever counts.
+// one for counting.
 const (
 	relayLoops = 4
 	relayConns = relayLoops + 2

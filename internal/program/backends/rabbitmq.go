@@ -34,17 +34,14 @@ func offlineRabbitMQ(ctx context.Context, cfg *config.Config) (*Set, error) {
 	return offline(ctx, cfg, func(name string) queue.Capabilities { return rabbitmq.CapabilitiesOf(c, name) })
 }
 
-// rabbitMQConfig translates the section. A zero in it means none, which is negative in the driver's.
+// rabbitMQConfig translates the section.
 func rabbitMQConfig(c config.RabbitMQ) (rabbitmq.Config, error) {
 	out := rabbitmq.Config{
-		Name: c.Name, Prefix: c.Prefix, Heartbeat: c.Heartbeat, ConsumerTimeout: c.ConsumerTimeout, MaxBody: c.MaxBody,
+		Name: c.Name, Prefix: c.Prefix, Heartbeat: c.Heartbeat, ConsumerTimeout: config.OrNone(c.ConsumerTimeout), MaxBody: c.MaxBody,
 		DeliveryLimit: c.DeliveryLimit, DelaySteps: c.DelaySteps, Window: c.Window, Management: c.Management.Reveal(),
 	}
 	for _, u := range c.URLs {
 		out.URLs = append(out.URLs, u.Reveal())
-	}
-	if out.ConsumerTimeout == 0 {
-		out.ConsumerTimeout = -1
 	}
 	if c.TLS == (config.TLS{}) {
 		return out, nil

@@ -43,7 +43,7 @@ type Set struct {
 	Journal   journal.Store
 	Lines     webhook.Lines
 
-	// Statuses is where workers tell each other and the tools how they are; nil where they share nothing but the broker.
+	// Statuses is where workers report to each other and to tools; nil where they share nothing but the broker.
 	Statuses fleet.StatusStore
 
 	closers []func() error // in the order of opening
@@ -100,7 +100,7 @@ func Open(ctx context.Context, cfg *config.Config, mode Mode, logger *slog.Logge
 // toolWait is how long a tool waits for a broker or a database.
 const toolWait = 15 * time.Second
 
-// OpenSoon is Open for tools, with somebody who waits for the answer: it gives up on a broker or a database that cannot be reached after 15 s, and
+// OpenSoon is Open for tools, whose user waits for the answer: it gives up on a broker or a database that cannot be reached after 15 s, and
 // is silent but for its error.
 func OpenSoon(ctx context.Context, cfg *config.Config, mode Mode) (*Set, error) {
 	return openWithin(ctx, cfg, mode, toolWait)
@@ -142,7 +142,7 @@ func soon(ctx context.Context, cfg *config.Config, wait time.Duration, open func
 	return s, err
 }
 
-// Offline returns a set that knows what the configured one could do, for whoever only checks: it touches neither file nor broker. Its
+// Offline returns a set that knows what the configured one could do, for checks: it touches neither file nor broker. Its
 // broker answers Capabilities and nothing else.
 func Offline(ctx context.Context, cfg *config.Config) (*Set, error) {
 	d, err := driverOf(cfg)

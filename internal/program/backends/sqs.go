@@ -24,15 +24,12 @@ func offlineSQS(ctx context.Context, cfg *config.Config) (*Set, error) {
 	return offline(ctx, cfg, func(name string) queue.Capabilities { return sqs.CapabilitiesOf(c, name) })
 }
 
-// sqsConfig translates the section. A zero in it means none, which is negative in the driver's.
+// sqsConfig translates the section.
 func sqsConfig(cfg *config.Config) sqs.Config {
 	c := cfg.SQS
 	out := sqs.Config{
 		Region: c.Region, Endpoint: c.Endpoint, Prefix: c.Prefix, AccountID: c.AccountID, NoCreate: !c.Create,
-		MaxReceiveCount: c.MaxReceiveCount, FIFOBatch: c.FIFOBatch, NoFairGroups: !c.FairGroups, Linger: c.Linger,
-	}
-	if out.Linger == 0 {
-		out.Linger = -1
+		MaxReceiveCount: c.MaxReceiveCount, FIFOBatch: c.FIFOBatch, NoFairGroups: !c.FairGroups, Linger: config.OrNone(c.Linger),
 	}
 	for _, q := range cfg.Queues {
 		if q.UnwrapSNS {

@@ -13,7 +13,7 @@ func Breaker(v fleet.View) string {
 	case v.Workers == 0:
 		return ""
 	case v.Worst == nil && v.Unknown > 0:
-		return fmt.Sprintf("not known at %d of %s, which have more to tell than fits", v.Unknown, Count(v.Workers, "worker"))
+		return fmt.Sprintf("not known at %d of %s, whose reports are full", v.Unknown, Count(v.Workers, "worker"))
 	case v.Worst == nil:
 		return "breaker closed at " + Count(v.Workers, "worker")
 	}

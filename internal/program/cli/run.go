@@ -61,7 +61,7 @@ func prepare(root *cobra.Command) {
 		hint := ""
 		var unknown *pflag.NotExistError
 		if errors.As(err, &unknown) {
-			hint = nearestFlag(cmd, unknown.GetSpecifiedName())
+			hint = unknownFlag(cmd, unknown.GetSpecifiedName())
 		}
 		return Refuse("%w%s (see %s --help)", readable(err), hint, cmd.CommandPath())
 	})
@@ -121,7 +121,9 @@ func Group(cmd *cobra.Command, below ...*cobra.Command) *cobra.Command {
 			return Refuse("a command is missing")
 		}
 		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		if now := config.Renamed(nameOf(cmd) + args[0]); now != "" {
+			hint = ": it is called " + now + " now"
+		} else if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 			hint = ": did you mean " + strings.Join(near, " or ") + "?"
 		}
 		return Refuse("unknown command %q for %q%s (see %s --help)", args[0], cmd.CommandPath(), hint, cmd.CommandPath())

@@ -80,11 +80,11 @@ type Kind struct {
 	Destination  string           `key:"destination" doc:"The destination whose breaker and limits the kind shares."`
 }
 
-// Bulkhead bounds one kind.
+// Bulkhead bounds one kind. Unset fields leave what the code registered: a nil Waiting does, and 0 is none.
 type Bulkhead struct {
-	Size        int `key:"size" min:"1" doc:"How many jobs of the kind run at once. The sum over all kinds must not exceed concurrency."`
-	Waiting     int `key:"waiting" min:"0" doc:"How many more may wait for a place with their lease kept alive."`
-	AdaptiveMin int `key:"adaptive_min" min:"1" doc:"Lets the size find itself between this and size, as destinations do."`
+	Size        int  `key:"size" min:"1" doc:"How many jobs of the kind run at once. The sum over all kinds must not exceed concurrency."`
+	Waiting     *int `key:"waiting" min:"0" doc:"How many more may wait for a place with their lease kept alive."`
+	AdaptiveMin int  `key:"adaptive_min" min:"1" doc:"Lets the size find itself between this and size, as destinations do."`
 }
 
 // Hold says when the jobs of a sick destination leave the queue.

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		Hold:         Hold{After: 15 * time.Minute, Backlog: 100}, DLQ: DLQ{Backend: "auto", Retention: 14 * 24 * time.Hour, Mirror: "none", Sweep: time.Minute},
 		Idempotency: Idempotency{Retention: 48 * time.Hour}, Admin: Admin{Addr: "127.0.0.1:9464"}, Log: Log{Level: "info", Format: "text"},
 		Webhook: Webhook{
-			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Schedule: schedule.Webhook},
+			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Backoff: schedule.Webhook},
 			Breaker: webhookBreaker, Ports: []int{80, 443, 8443},
 			Registry: "auto", EventRetention: 72 * time.Hour, AttemptLog: 72 * time.Hour, MaxEvent: 1 << 20,
 		},
@@ -126,7 +126,7 @@ func TestWholeFile(t *testing.T) {
 		t.Errorf("queues (-want +got):\n%s", diff)
 	}
 	k := c.Kinds["email.Send"]
-	if k.Backoff.String() != "fixed(30s, 2m, 10m, none)" || k.Timeout != 10*time.Second || k.MaxAge != 24*time.Hour || k.Bulkhead != (Bulkhead{Size: 8, Waiting: 4}) {
+	if k.Backoff.String() != "fixed(30s, 2m, 10m, none)" || k.Timeout != 10*time.Second || k.MaxAge != 24*time.Hour || k.Bulkhead.Size != 8 || *k.Bulkhead.Waiting != 4 {
 		t.Errorf("kind %+v", k)
 	}
 	d := c.Destinations.For("sendgrid")
@@ -141,7 +141,7 @@ func TestWholeFile(t *testing.T) {
 		e.Headers["X-Api-Key"].Reveal() != "k1secret" {
 		t.Error("an endpoint's secrets did not arrive")
 	}
-	if e.ClientErrors != "reject" || e.Concurrency != 9 || e.Timeout != 26*time.Second || !e.Schedule.Equal(schedule.Webhook) {
+	if e.ClientErrors != "reject" || e.Concurrency != 9 || e.Timeout != 26*time.Second || !e.Backoff.Equal(schedule.Webhook) {
 		t.Errorf("the endpoint is not completed from the default: %+v", e)
 	}
 }

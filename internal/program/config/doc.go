@@ -8,7 +8,7 @@
 //     where a name belongs is refused. All faults are reported at once, each with its key, its value and the way out.
 //   - An empty variable is the same as none. A CAISSON_* variable that matches no key is a [Warning] that names the nearest one.
 //   - A [Secret] shows itself to nobody who does not call Reveal: not in errors, logs, JSON, YAML or [Print].
-//   - [Config.Settings] tells for each key where its value came from.
+//   - [Config.Settings] says for each key where its value came from.
 //
 // [Load] does all of it. The struct's tags are the single source of keys, defaults and descriptions: [Keys] lists
 // them for docs/configuration.md.

@@ -35,6 +35,15 @@ func (r *reader) problem(at path, where, format string, args ...any) {
 	r.problems = append(r.problems, Problem{Key: at.String(), Where: where, Message: fmt.Sprintf(format, args...)})
 }
 
+// unknown refuses a key that nobody knows by now.
+func (r *reader) unknown(at path, where, word string, known []string) {
+	if now := Renamed(at.String()); now != "" {
+		r.problem(at, where, "is called %s now", now)
+		return
+	}
+	r.problem(at, where, "unknown key: %s", didYouMean(word, known))
+}
+
 // file reads a YAML document.
 func (r *reader) file(name string, data []byte) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
@@ -86,7 +95,7 @@ func (r *reader) section(file string, at path, nodes []*node, n *yaml.Node) {
 		child := find(nodes, key)
 		switch {
 		case child == nil:
-			r.problem(at.with(key), where, "unknown key: %s", didYouMean(key, keysOf(nodes)))
+			r.unknown(at.with(key), where, key, keysOf(nodes))
 		case child.leaf != nil:
 			r.leaf(at.with(key), child.leaf, value, where)
 		case child.named:

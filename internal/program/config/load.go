@@ -60,7 +60,7 @@ func (r *reader) flags(flags map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(flags)) {
 		at, l := resolveKey(schema, nil, key)
 		if l == nil {
-			r.problem(path{key}, "flag", "unknown key: %s", didYouMean(key, candidates(key)))
+			r.unknown(path{key}, "flag", key, candidates(key))
 			continue
 		}
 		r.entriesOf(at, "flag")

@@ -67,7 +67,7 @@ func build(t reflect.Type, defaults map[string]string) []*node {
 			n.named, n.section, n.inherit = true, withoutDefaults(build(f.Type.Elem(), nil)), f.Tag.Get("inherit")
 		default:
 			n.leaf = &leaf{
-				typ: f.Type, def: f.Tag.Get("default"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
+				typ: valueType(f.Type), def: f.Tag.Get("default"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
 				secret: f.Type == secretType || f.Type == secretsType || f.Type == urlType || f.Type == urlsType || f.Type == headersType,
 			}
 			if d, ok := defaults[key]; ok {
@@ -80,6 +80,14 @@ func build(t reflect.Type, defaults map[string]string) []*node {
 		nodes = append(nodes, n)
 	}
 	return nodes
+}
+
+// valueType is the type of a leaf's value: a pointer tells unset from zero, and points at it.
+func valueType(t reflect.Type) reflect.Type {
+	if t.Kind() == reflect.Pointer {
+		return t.Elem()
+	}
+	return t
 }
 
 func parseDefaults(tag string) map[string]string {

@@ -90,7 +90,7 @@ type EndpointDefault struct {
 	Concurrency  int              `key:"concurrency" default:"3" min:"1" doc:"Deliveries at once to one endpoint."`
 	Rate         float64          `key:"rate" default:"0" min:"0" max:"1e6" doc:"Deliveries per second to one endpoint. 0: no limit."`
 	Burst        int              `key:"burst" default:"1" min:"1" doc:"Deliveries that may come at once where a rate is set."`
-	Schedule     schedule.Backoff `key:"schedule" default:"webhook" doc:"Delay between attempts, in the forms of kinds.<name>.backoff. A list of n delays makes n+1 attempts."`
+	Backoff      schedule.Backoff `key:"backoff" default:"webhook" doc:"Delay between attempts, in the forms of kinds.<name>.backoff. A list of n delays makes n+1 attempts."`
 }
 
 // Endpoint is one receiver. [Load] completes it from the defaults.
@@ -103,6 +103,6 @@ type Endpoint struct {
 	Concurrency  int               `key:"concurrency" min:"1" doc:"As in webhook.default."`
 	Rate         float64           `key:"rate" min:"0" max:"1e6" doc:"As in webhook.default."`
 	Burst        int               `key:"burst" min:"1" doc:"As in webhook.default."`
-	Schedule     schedule.Backoff  `key:"schedule" doc:"As in webhook.default."`
+	Backoff      schedule.Backoff  `key:"backoff" doc:"As in webhook.default."`
 	AllowHTTP    bool              `key:"allow_http" doc:"Permits a URL without TLS."`
 }

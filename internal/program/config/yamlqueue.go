@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -46,6 +47,11 @@ func (q *Queue) set(key string, value *yaml.Node) (err error) {
 		if q.Priority, err = strconv.Atoi(value.Value); err != nil {
 			return fmt.Errorf("priority: %q is not a whole number", value.Value)
 		}
+	case "class":
+		if _, err := strconv.ParseFloat(value.Value, 64); err == nil {
+			return fmt.Errorf("class: %s is a number, and classes are called critical_plus, critical, sheddable_plus, sheddable", value.Value)
+		}
+		return errors.New("class: this version takes no class: leave it out, and order queues by priority")
 	case "unwrap_sns":
 		if value.Tag != "!!bool" || value.Value != "true" && value.Value != "false" {
 			return fmt.Errorf("unwrap_sns: %q is neither true nor false", value.Value)

@@ -150,17 +150,17 @@ func TestPorts(t *testing.T) {
 	r.run("endpoints", "add", "a", "https://example.com:9000/").ok()
 }
 
-// A schedule of default is none of its own, and a longer default timeout allows longer ones.
+// A backoff of default is none of its own, and a longer default timeout allows longer ones.
 func TestScheduleAndTimeoutOfTheDefault(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "CAISSON_WEBHOOK_DEFAULT_TIMEOUT=2m")
-	r.run("endpoints", "add", "a", url, "--schedule", "constant(3s)", "--timeout", "1m").ok()
+	r.run("endpoints", "add", "a", url, "--backoff", "constant(3s)", "--timeout", "1m").ok()
 	for _, none := range []string{"default", ""} {
 		var e api.Endpoint
-		if r.run("endpoints", "edit", "a", "--schedule", none, "--json").into(&e); e.Schedule != "" || e.Timeout != "1m" {
-			t.Errorf("--schedule %q: %+v", none, e)
+		if r.run("endpoints", "edit", "a", "--backoff", none, "--json").into(&e); e.Schedule != "" || e.Timeout != "1m" {
+			t.Errorf("--backoff %q: %+v", none, e)
 		}
-		r.run("endpoints", "edit", "a", "--schedule", "constant(3s)").ok()
+		r.run("endpoints", "edit", "a", "--backoff", "constant(3s)").ok()
 	}
 	r.runWith(`{"id":"b","url":"https://example.com/","timeout":"3m"}`, "endpoints", "import", "-", "--json").fails(cli.Usage, "use at most 2m")
 }
@@ -239,4 +239,13 @@ func TestTestCommand(t *testing.T) {
 	}
 	r.env[2] = "CAISSON_WEBHOOK_ALLOW_CIDRS=10.0.0.0/8"
 	r.run("endpoints", "test", "shop").fails(cli.Failure, "url")
+}
+
+// A flag that was renamed is refused with its new name.
+func TestRenamedFlags(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, args := range [][]string{{"endpoints", "add", "a", url, "--schedule", "x"}, {"endpoints", "edit", "a", "--schedule=x"}} {
+		r.run(args...).fails(cli.Usage, "it is called --backoff now")
+	}
 }

@@ -13,12 +13,12 @@ import (
 
 // fieldFlags are the flags that set an endpoint's fields. They become the JSON that the API takes, so that both mean the same.
 type fieldFlags struct {
-	tenant, url, clientErrors, timeout, schedule string
-	events, headers, metadata                    []string
-	concurrency                                  int
-	rate                                         float64
-	allowHTTP, ordered, shared, adaptive         bool
-	certificate, key, authorities                string
+	tenant, url, clientErrors, timeout, backoff string
+	events, headers, metadata                   []string
+	concurrency                                 int
+	rate                                        float64
+	allowHTTP, ordered, shared, adaptive        bool
+	certificate, key, authorities               string
 }
 
 // register adds the flags. Those of an edit can take entries out as well.
@@ -37,7 +37,7 @@ func (f *fieldFlags) register(cmd *cobra.Command, edit bool) {
 	flags.StringVar(&f.timeout, "timeout", "", "longest `duration` of one delivery, at most webhook.default.timeout; '' for that")
 	flags.IntVar(&f.concurrency, "max-concurrency", 0, "`deliveries` at once in one worker; 0 for the default, 3")
 	flags.Float64Var(&f.rate, "rate", 0, "`deliveries` per second in one worker; 0 for no limit")
-	flags.StringVar(&f.schedule, "schedule", "", "`delays` between attempts, such as fixed(10s, 1m, 5m); default or '' for those of webhook.default.schedule")
+	flags.StringVar(&f.backoff, "backoff", "", "`delays` between attempts, such as fixed(10s, 1m, 5m); default or '' for those of webhook.default.backoff")
 	flags.BoolVar(&f.allowHTTP, "allow-http", false, "permit a URL without TLS")
 	flags.BoolVar(&f.ordered, "ordered", false, "deliver one event after the other")
 	flags.BoolVar(&f.shared, "shared", false, "have all workers share its breaker and rate")
@@ -74,7 +74,7 @@ func (f *fieldFlags) fields(cmd *cobra.Command, edit bool) (map[string]any, erro
 		{"timeout", "timeout", f.timeout},
 		{"max-concurrency", "concurrency", f.concurrency},
 		{"rate", "rate", f.rate},
-		{"schedule", "schedule", f.schedule},
+		{"backoff", "schedule", f.backoff},
 		{"allow-http", "allow_http", f.allowHTTP},
 		{"ordered", "ordered", f.ordered},
 		{"shared", "shared", f.shared},

@@ -159,7 +159,7 @@ func lines(e shown) [][2]string {
 		[2]string{"timeout", e.Timeout},
 		[2]string{"concurrency", strconv.Itoa(e.Concurrency)},
 		[2]string{"rate", rateText(e.Rate)},
-		[2]string{"schedule", e.Schedule},
+		[2]string{"backoff", e.Schedule},
 		[2]string{"options", strings.Join(options(e.Endpoint), ", ")},
 		[2]string{"signed with", keysText(e.Signing)},
 	)

@@ -90,36 +90,36 @@ func (p *program) enqueue(cmd *cobra.Command, f enqueueFlags, args []string) err
 	if len(args) > 1 {
 		argument = args[1]
 	}
-	source, err := p.payload(cmd.Context(), argument)
+	payload, err := p.payload(cmd.Context(), argument)
 	if err != nil {
 		return err
 	}
-	defer source.Close()
+	defer payload.Close()
 	if err := cfg.CheckQueueName(f.queue); err != nil {
 		return cli.Refuse("--queue: %w", err)
 	}
-	var batch *jobs
+	var all *source
 	switch {
 	case f.lines:
-		batch = fromLines(job, source)
+		all = fromLines(job, payload)
 	default:
-		data, err := io.ReadAll(source)
+		data, err := io.ReadAll(payload)
 		if err != nil {
 			return fmt.Errorf("read payload: %w", err)
 		}
 		job.Payload = data
-		batch = fromOne(job, max(f.count, 1))
+		all = fromOne(job, max(f.count, 1))
 	}
 	s, err := backends.OpenSoon(cmd.Context(), cfg, backends.Create)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = s.Close() }() // nothing is buffered: each result was confirmed
-	return p.publish(cmd.Context(), s, job.Queue, batch, f.lines || f.count > 0)
+	return p.publish(cmd.Context(), s, job.Queue, all, f.lines || f.count > 0)
 }
 
 // publish creates the queue if it is missing and puts the jobs in it.
-func (p *program) publish(ctx context.Context, s *backends.Set, queue string, batch *jobs, several bool) error {
+func (p *program) publish(ctx context.Context, s *backends.Set, queue string, all *source, several bool) error {
 	if err := s.Broker.CreateQueue(ctx, queue); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (p *program) publish(ctx context.Context, s *backends.Set, queue string, ba
 		return err
 	}
 	printer := resultPrinter{io: p.IO, json: p.Settings.JSON, several: several}
-	return batch.enqueue(ctx, client, printer.result)
+	return all.enqueue(ctx, client, printer.result)
 }
 
 // job returns the job that the flags describe, without its payload.

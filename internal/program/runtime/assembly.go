@@ -45,7 +45,7 @@ func (a *assembly) addWebhooks() error {
 	if err != nil || !settings.Any() {
 		return err
 	}
-	if err := addEndpoints(a.destinations.Overrides, a.cfg.Webhook); err != nil {
+	if err := addEndpoints(a.destinations.ByName, a.cfg.Webhook); err != nil {
 		return err
 	}
 	a.webhooks, err = settings.Register(a.registry)
@@ -53,7 +53,7 @@ func (a *assembly) addWebhooks() error {
 }
 
 // worker returns the worker on set. What cannot work is refused.
-func (a *assembly) worker(set *backends.Set, logger *slog.Logger, observer worker.Observer) (*worker.Worker, error) {
+func (a *assembly) worker(set *backends.Set, logger *slog.Logger, observers []worker.Observer) (*worker.Worker, error) {
 	w, err := worker.New(worker.Config{
 		Broker:       set.Broker,
 		Registry:     a.registry,
@@ -64,11 +64,12 @@ func (a *assembly) worker(set *backends.Set, logger *slog.Logger, observer worke
 		Concurrency:  a.cfg.Concurrency,
 		Lease:        a.cfg.Lease,
 		Heartbeat:    a.cfg.Heartbeat,
-		Stop:         stopOf(a.cfg.Stop),
+		StopGrace:    new(a.cfg.Stop.Grace),
+		StopHard:     max(a.cfg.Stop.Hard, time.Nanosecond), // 0 means none
 		Hold:         holdOf(a.cfg.Hold),
-		Retention:    worker.RetentionConfig{Keys: a.cfg.Idempotency.Retention, DeadLetters: a.cfg.DLQ.Retention},
-		Observer:     observer,
-		Logger:       logger,
+		KeyRetention: a.cfg.Idempotency.Retention, DeadLetterRetention: a.cfg.DLQ.Retention,
+		Observers: observers,
+		Logger:    logger,
 	})
 	if err != nil {
 		return nil, cli.Fail(cli.Usage, err)
@@ -79,20 +80,14 @@ func (a *assembly) worker(set *backends.Set, logger *slog.Logger, observer worke
 func queuesOf(cfg *config.Config) []worker.QueueConfig {
 	queues := make([]worker.QueueConfig, len(cfg.Queues))
 	for i, q := range cfg.Queues {
-		queues[i] = worker.QueueConfig{Name: q.Name, Weight: q.Weight, Priority: q.Priority, DefaultKind: q.DefaultKind}
-		if q.OnDead == config.OnDeadBlock {
-			queues[i].OnDead = worker.OnDeadBlock
+		queues[i] = worker.QueueConfig{
+			Name: q.Name, Weight: q.Weight, Priority: q.Priority, DefaultKind: q.DefaultKind, BlockOnDead: q.OnDead == config.OnDeadBlock,
 		}
 	}
 	return queues
 }
 
-// stopOf translates the zeros: in the configuration they mean none, in worker.Config the default.
-func stopOf(c config.Stop) worker.StopConfig {
-	return worker.StopConfig{Grace: orNone(c.Grace), Hard: max(c.Hard, time.Nanosecond)}
-}
-
 // holdOf translates the zeros: in the configuration they mean never.
 func holdOf(c config.Hold) worker.HoldConfig {
-	return worker.HoldConfig{After: orNone(c.After), Backlog: orNone(c.Backlog)}
+	return worker.HoldConfig{After: config.OrNone(c.After), Backlog: config.OrNone(c.Backlog)}
 }

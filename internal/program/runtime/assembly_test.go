@@ -30,9 +30,6 @@ func TestZerosMeanNone(t *testing.T) {
 	cfg := load(t, map[string]string{
 		"stop.grace": "0s", "stop.hard": "0s", "hold.after": "0s", "hold.backlog": "0", "destinations.default.budget.floor": "0",
 	})
-	if got := stopOf(cfg.Stop); got.Grace >= 0 || got.Hard <= 0 || got.Hard > time.Millisecond {
-		t.Errorf("stop %+v", got)
-	}
 	if got := holdOf(cfg.Hold); got.After >= 0 || got.Backlog >= 0 {
 		t.Errorf("hold %+v", got)
 	}
@@ -56,7 +53,7 @@ func TestQueuesOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, OnDead: worker.OnDeadBlock}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, Priority: 1, DefaultKind: "k"}}
+	want := []worker.QueueConfig{{Name: "a.fifo", Weight: 2, BlockOnDead: true}, {Name: "b.fifo", Weight: 1}, {Name: "c", Weight: 1, Priority: 1, DefaultKind: "k"}}
 	if diff := cmp.Diff(want, queuesOf(cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -82,7 +79,7 @@ func TestDestinations(t *testing.T) {
 		Rate:        pools.RateConfig{Rate: 2.5, Burst: 3},
 		Budget:      pools.BudgetConfig{Form: pools.BudgetFormGRPC, Floor: 3},
 	}
-	if diff := cmp.Diff(want, destinationsOf(cfg).Overrides["shop"]); diff != "" {
+	if diff := cmp.Diff(want, destinationsOf(cfg).ByName["shop"]); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
 	}
 }
@@ -98,8 +95,8 @@ func TestSlowLane(t *testing.T) {
 		if d.SlowLane != (pools.SlowLaneConfig{Slots: want, Over: 2 * time.Second}) {
 			t.Errorf("%s %%: %+v, want %d slots", percent, d.SlowLane, want)
 		}
-		if d.Default.Lane != pools.ToggleOff || d.Overrides["hooks"].Lane != pools.ToggleOn {
-			t.Errorf("default %d, hooks %d", d.Default.Lane, d.Overrides["hooks"].Lane)
+		if d.Default.Lane != pools.ToggleOff || d.ByName["hooks"].Lane != pools.ToggleOn {
+			t.Errorf("default %d, hooks %d", d.Default.Lane, d.ByName["hooks"].Lane)
 		}
 	}
 }
@@ -108,7 +105,7 @@ func TestSlowLane(t *testing.T) {
 func TestEndpointLimits(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, map[string]string{
-		"webhook.default.concurrency": "7", "webhook.breaker.min_calls": "9", "webhook.breaker.open": "1m", "webhook.default.schedule": "fixed(1s, 2s)",
+		"webhook.default.concurrency": "7", "webhook.breaker.min_calls": "9", "webhook.breaker.open": "1m", "webhook.default.backoff": "fixed(1s, 2s)",
 		"webhook.endpoints.shop.url": "https://example.com/a", "webhook.endpoints.shop.secrets": webhook.NewSecret().Reveal(),
 		"webhook.endpoints.shop.rate": "2.5", "webhook.endpoints.shop.burst": "4",
 		"webhook.endpoints.slow.url": "https://example.com/b", "webhook.endpoints.slow.secrets": webhook.NewSecret().Reveal(),
@@ -135,8 +132,12 @@ func TestNoWaitingRoom(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, nil, "CAISSON_KINDS_A_BULKHEAD_SIZE=2", "CAISSON_KINDS_A_BULKHEAD_WAITING=0", "CAISSON_KINDS_B_BULKHEAD_SIZE=2",
 		"CAISSON_KINDS_C_BULKHEAD_WAITING=1")
-	if !noWaiting(cfg, "a") || noWaiting(cfg, "b") || noWaiting(cfg, "c") || noWaiting(cfg, "d") {
-		t.Errorf("waiting rooms: a %v, b %v, c %v, d %v; only a has none", noWaiting(cfg, "a"), noWaiting(cfg, "b"), noWaiting(cfg, "c"), noWaiting(cfg, "d"))
+	for name, want := range map[string]int{"a": -1, "b": 5, "c": 1, "d": 5} {
+		got := worker.KindConfig{Waiting: 5}
+		overrideKind(&got, cfg.Kinds[name])
+		if got.Waiting != want {
+			t.Errorf("kind %s: waiting %d, want %d", name, got.Waiting, want)
+		}
 	}
 }
 
@@ -165,16 +166,16 @@ func TestOverrideKind(t *testing.T) {
 	t.Parallel()
 	registered := worker.KindConfig{Timeout: time.Minute, MaxAttempts: 9, Bulkhead: 2, Waiting: 5, Destination: "shop"}
 	got := registered
-	overrideKind(&got, config.Kind{}, false)
+	overrideKind(&got, config.Kind{})
 	if diff := cmp.Diff(registered, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {
 		t.Errorf("an empty section changed (-want +got):\n%s", diff)
 	}
 	overrideKind(&got, config.Kind{
-		Timeout: time.Second, TimeoutFloor: time.Millisecond, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: config.Bulkhead{Size: 3, AdaptiveMin: 2}, Idempotency: "none", MaxAge: time.Hour,
+		Timeout: time.Second, TimeoutFloor: time.Millisecond, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: config.Bulkhead{Size: 3, Waiting: new(0), AdaptiveMin: 2}, Idempotency: "none", MaxAge: time.Hour,
 		Destination: "mail",
-	}, true)
+	})
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Idempotency: worker.IdempotencyNone, MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {

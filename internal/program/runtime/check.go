@@ -20,7 +20,7 @@ func Check(ctx context.Context, c Config) error {
 	return errors.Join(a.check(ctx), a.close())
 }
 
-// Use tells what the kinds of a worker need of its queues. It touches neither file nor broker.
+// Use returns what the kinds of a worker need of its queues. It touches neither file nor broker.
 func Use(ctx context.Context, c Config) (use queue.Use, err error) {
 	a, err := assemble(c.withDefaults())
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // destinationsOf translates breakers and limits. The configuration has completed every override from its default.
 func destinationsOf(cfg *config.Config) pools.DestinationsConfig {
 	d := pools.DestinationsConfig{
-		SlowLane:  slowLaneOf(cfg),
-		Default:   destinationOf(cfg.Destinations.Default),
-		Overrides: make(map[string]pools.DestinationConfig, len(cfg.Destinations.Overrides)+len(cfg.Webhook.Endpoints)),
+		SlowLane: slowLaneOf(cfg),
+		Default:  destinationOf(cfg.Destinations.Default),
+		ByName:   make(map[string]pools.DestinationConfig, len(cfg.Destinations.Overrides)+len(cfg.Webhook.Endpoints)),
 	}
 	for name, o := range cfg.Destinations.Overrides {
-		d.Overrides[name] = destinationOf(o)
+		d.ByName[name] = destinationOf(o)
 	}
 	return d
 }
@@ -35,7 +35,7 @@ func addEndpoints(destinations map[string]pools.DestinationConfig, cfg config.We
 			Breaker:     breakerOf(cfg.Breaker),
 			Concurrency: c.Concurrency,
 			Lane:        pools.ToggleOn,
-			Rate:        pools.RateConfig{Rate: orNone(c.Rate), Burst: c.Burst},
+			Rate:        pools.RateConfig{Rate: config.OrNone(c.Rate), Burst: c.Burst},
 		}
 	}
 	return errors.Join(errs...)
@@ -54,20 +54,20 @@ func onOff(on bool) pools.Toggle {
 	return pools.ToggleOff
 }
 
-// destinationOf translates one destination. A zero in the configuration means none, which is negative in pools, where zero is inherited.
+// destinationOf translates one destination.
 func destinationOf(d config.Destination) pools.DestinationConfig {
 	return pools.DestinationConfig{
 		Breaker:     breakerOf(d.Breaker),
-		Concurrency: orNone(d.Concurrency),
-		Adaptive:    pools.AdaptiveConfig{Min: orNone(d.AdaptiveMin)},
-		Timeout:     pools.AdaptiveTimeoutConfig{Floor: orNone(d.TimeoutFloor)},
+		Concurrency: config.OrNone(d.Concurrency),
+		Adaptive:    pools.AdaptiveConfig{Min: config.OrNone(d.AdaptiveMin)},
+		Timeout:     pools.AdaptiveTimeoutConfig{Floor: config.OrNone(d.TimeoutFloor)},
 		Lane:        onOff(d.InSlowLane),
 		Shared:      onOff(d.Shared),
-		Rate:        pools.RateConfig{Rate: orNone(d.Rate), Burst: d.Burst},
+		Rate:        pools.RateConfig{Rate: config.OrNone(d.Rate), Burst: d.Burst},
 		Budget: pools.BudgetConfig{
 			Form:  pools.BudgetForm(d.Budget.Form),
 			Ratio: finagleRatio(d.Budget),
-			Floor: orNone(d.Budget.Floor),
+			Floor: config.OrNone(d.Budget.Floor),
 		},
 	}
 }
@@ -84,7 +84,7 @@ func breakerOf(b config.Breaker) pools.BreakerConfig {
 	return pools.BreakerConfig{
 		FailurePercent: b.FailurePercent,
 		SlowPercent:    b.SlowPercent,
-		SlowAfter:      orNone(b.SlowAfter),
+		SlowAfter:      config.OrNone(b.SlowAfter),
 		Window:         b.Window,
 		MinimumCalls:   b.MinCalls,
 		OpenFor:        b.Open,
@@ -94,12 +94,4 @@ func breakerOf(b config.Breaker) pools.BreakerConfig {
 		ProbesToClose:  b.ProbeSuccesses,
 		Ramp:           b.Ramp,
 	}
-}
-
-// orNone returns value, or -1 for zero.
-func orNone[T interface{ ~int | ~int64 | ~float64 }](value T) T {
-	if value == 0 {
-		return -1
-	}
-	return value
 }

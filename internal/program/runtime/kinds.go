@@ -12,7 +12,7 @@ import (
 func override(registry *worker.Registry, cfg *config.Config) {
 	registered := registry.Kinds()
 	for name, k := range cfg.Kinds {
-		registry.Configure(meant(name, registered, cfg), func(c *worker.KindConfig) { overrideKind(c, k, noWaiting(cfg, name)) })
+		registry.Configure(meant(name, registered, cfg), func(c *worker.KindConfig) { overrideKind(c, k) })
 	}
 }
 
@@ -43,37 +43,26 @@ func meant(name string, registered []string, cfg *config.Config) string {
 	return found
 }
 
-// noWaiting reports whether a waiting room of 0 was asked for, rather than none mentioned.
-func noWaiting(cfg *config.Config, kind string) bool {
-	for _, s := range cfg.Settings() {
-		if s.Key == "kinds."+kind+".bulkhead.waiting" {
-			return s.Value == "0"
-		}
-	}
-	return false
-}
-
 // overrideKind puts what k sets over what the code registered.
-func overrideKind(c *worker.KindConfig, k config.Kind, noWaiting bool) {
+func overrideKind(c *worker.KindConfig, k config.Kind) {
 	replace(&c.Timeout, k.Timeout)
 	replace(&c.AdaptiveTimeout.Floor, k.TimeoutFloor)
 	replace(&c.MaxAttempts, k.MaxAttempts)
 	replace(&c.Bulkhead, k.Bulkhead.Size)
 	replace(&c.Adaptive.Min, k.Bulkhead.AdaptiveMin)
-	replace(&c.Waiting, k.Bulkhead.Waiting)
 	replace(&c.MaxAge, k.MaxAge)
 	replace(&c.Destination, k.Destination)
-	if noWaiting {
-		c.Waiting = -1
+	if waiting := k.Bulkhead.Waiting; waiting != nil {
+		c.Waiting = config.OrNone(*waiting)
 	}
 	if !k.Backoff.IsZero() {
 		c.Backoff = k.Backoff
 	}
 	switch k.Idempotency {
 	case "key":
-		c.Idempotency = worker.IdempotencyKeyed
+		c.Keyed = new(true)
 	case "none":
-		c.Idempotency = worker.IdempotencyNone
+		c.Keyed = new(false)
 	}
 }
 

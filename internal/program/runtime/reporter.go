@@ -21,8 +21,7 @@ const (
 	removeTimeout = time.Second
 )
 
-// reporter puts a worker's state on the status store every two seconds, from a goroutine of its own. A status store that is away costs nothing but a
-// line in the log.
+// reporter writes a worker's state to the status store every two seconds, from its own goroutine. A store that is away costs no more than a log line.
 type reporter struct {
 	statuses fleet.StatusStore
 	worker   *worker.Worker
@@ -32,7 +31,7 @@ type reporter struct {
 	readAt   time.Time // when the reports of others were last read
 }
 
-// startReports reports until the function that it returns is called, which takes the report away: after a clean stop nobody counts on this worker.
+// startReports reports until the function that it returns is called, which removes the report: a worker that has stopped is not listed.
 // Without a status store it does nothing.
 func startReports(ctx context.Context, statuses fleet.StatusStore, broker string, w *worker.Worker, logger *slog.Logger) (stop func()) {
 	if statuses == nil {

@@ -59,7 +59,7 @@ func idle(t *testing.T) *worker.Worker {
 		t.Fatal(err)
 	}
 	registry := worker.NewRegistry()
-	config := worker.KindConfig{Destination: "Mail", Bulkhead: 2, Idempotency: worker.IdempotencyNone, MaxAttempts: 7}
+	config := worker.KindConfig{Destination: "Mail", Bulkhead: 2, Keyed: new(false), MaxAttempts: 7}
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "note", Config: config}, func(context.Context, []byte) error { return nil })
 	w, err := worker.New(worker.Config{Broker: broker, Registry: registry, DeadLetters: letters, Owner: "me", Concurrency: 3})
 	if err != nil {

@@ -43,7 +43,7 @@ type Runtime struct {
 	server   *admin.Server // nil if it is off
 }
 
-// Open assembles a worker, refuses what cannot work, and listens at the admin server's address. It waits for nobody.
+// Open assembles a worker, refuses what cannot work, and listens at the admin server's address. It does not wait for broker or stores.
 func Open(ctx context.Context, c Config) (*Runtime, error) {
 	c = c.withDefaults()
 	a, err := assemble(c)
@@ -113,7 +113,7 @@ func (r *Runtime) work(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	w, err := r.assembly.worker(set, r.logger, worker.Observers(worker.NewLogObserver(r.logger), observer, hooks.Observer()))
+	w, err := r.assembly.worker(set, r.logger, []worker.Observer{worker.NewLogObserver(r.logger), observer, hooks.Observer()})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/caisson-go/caisson/pools"
 )
 
-// share tells the worker what the rest of the fleet knows of the destinations that are to be shared. Where there are none it asks nobody. While the
-// status store does not answer, what was heard last holds until it is too old; then the worker is on its own.
+// share passes what other workers report of shared destinations to the worker. Without shared destinations it reads nothing. While the status store
+// does not answer, the last reports hold until they are too old; then the worker is on its own.
 func (r *reporter) share(ctx context.Context, uses []string) {
 	d := r.worker.Destinations()
 	if !d.Shares() {

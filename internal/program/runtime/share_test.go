@@ -39,7 +39,7 @@ func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 	}
 	s := &sharer{}
 	registry := worker.NewRegistry()
-	worker.Handle(registry, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Idempotency: worker.IdempotencyNone}}, func(context.Context, []byte) error {
+	worker.Handle(registry, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Keyed: new(false)}}, func(context.Context, []byte) error {
 		s.calls.Add(1)
 		if s.sick.Load() {
 			return errors.New("down")
@@ -85,7 +85,9 @@ func (s *sharer) enqueue(t *testing.T, n int) {
 	}
 }
 
-func (s *sharer) peek() pools.Verdict { return s.Destinations().Peek("api", time.Now(), false) }
+func (s *sharer) peek() pools.Verdict {
+	return s.Destinations().Peek(time.Now(), pools.Request{Destination: "api"})
+}
 
 // TestWorkersShareWhatTheyKnow: of two workers on one status store, the one that has seen nothing waits while the breaker of the other is open, both
 // divide the rate, and each is on its own again when the status store is away.

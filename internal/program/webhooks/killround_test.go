@@ -82,8 +82,8 @@ func newKillRound(t *testing.T, plan killPlan) *killRound {
 	r.plan.settings = maps.Clone(plan.settings)
 	for key, value := range map[string]string{
 		"webhook.secret_key": endpoints.NewKey(), "webhook.allow_cidrs": "127.0.0.0/8", "webhook.ports": at.Port(),
-		"webhook.default.schedule": "fixed(20ms, 50ms, 50ms, 100ms, 100ms, 100ms, 100ms)",
-		"lease":                    killLease.String(), "concurrency": strconv.Itoa(killSlots),
+		"webhook.default.backoff": "fixed(20ms, 50ms, 50ms, 100ms, 100ms, 100ms, 100ms)",
+		"lease":                   killLease.String(), "concurrency": strconv.Itoa(killSlots),
 	} {
 		r.plan.settings[key] = value
 	}

@@ -116,7 +116,7 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 	}
 	w, err := worker.New(worker.Config{
 		Broker: open.Broker, Registry: registry, Queues: []worker.QueueConfig{{Name: cfg.Queues[0].Name}}, Store: open.Claims, DeadLetters: open.DeadLetters,
-		Concurrency: cfg.Concurrency, Lease: cfg.Lease, Observer: observer, Logger: o.logger(),
+		Concurrency: cfg.Concurrency, Lease: cfg.Lease, Observers: []worker.Observer{observer}, Logger: o.logger(),
 	})
 	if err != nil {
 		return err

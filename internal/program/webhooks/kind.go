@@ -30,7 +30,7 @@ func (s *Settings) Register(registry *worker.Registry) (*Kind, error) {
 		return nil, err
 	}
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) {
-		k.Backoff = s.cfg.Webhook.Default.Schedule
+		k.Backoff = s.cfg.Webhook.Default.Backoff
 		if n := k.Backoff.Len(); n > 0 {
 			k.MaxAttempts = n + 1
 		}
@@ -44,7 +44,7 @@ func (s *Settings) Static() []webhook.Endpoint { return s.static.All() }
 // Close ends idle connections.
 func (d *Kind) Close() { d.sender.Close() }
 
-// observed hands an attempt to whoever listens by now.
+// observed passes an attempt to the observer, once there is one.
 func (d *Kind) observed(a webhook.Attempt) {
 	if observe := d.observe.Load(); observe != nil {
 		(*observe)(a)

@@ -96,7 +96,7 @@ func (m *Metrics) Describe(ch chan<- *prometheus.Desc) {
 	ch <- metricAttempts
 }
 
-// Collect implements [prometheus.Collector]. It asks nobody. Until the registry was loaded its figures are absent.
+// Collect implements [prometheus.Collector]. It makes no calls. The registry's figures are absent until it is loaded.
 func (m *Metrics) Collect(ch chan<- prometheus.Metric) {
 	m.disabledTotal.Collect(ch)
 	m.published.Collect(ch)

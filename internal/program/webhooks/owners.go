@@ -8,24 +8,24 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 )
 
-// owners remembers whose the endpoints are that ask for order, so that nothing waits in a line for a tenant that has the endpoint no more.
+// owners remembers whose the endpoints are that ask for order, so that no delivery waits for a tenant that no longer has the endpoint.
 type owners struct {
 	drop   func(ctx context.Context, tenant, endpointID string) (int, error)
 	of     map[string]string // tenants by endpoint
 	logger *slog.Logger
 }
 
-// dropTime bounds the emptying of a line, for which the mirror waits.
+// dropTime bounds dropping what is queued; the mirror waits for it.
 const dropTime = 5 * time.Second
 
-// changed empties the line of an endpoint that was deleted, or has come back as another tenant's. What stays in it after an error is given up
+// changed drops what is queued for an endpoint that was deleted or belongs to another tenant now. What stays after an error is dead-lettered
 // delivery by delivery.
 func (o *owners) changed(e webhook.Endpoint, deleted bool) {
 	before, known := o.of[e.ID]
 	switch {
 	case deleted:
 		delete(o.of, e.ID)
-	case known || e.Ordered: // it may ask for order no more, and have a line still
+	case known || e.Ordered: // it may no longer ask for order, and still have deliveries queued
 		o.of[e.ID] = e.Tenant
 	}
 	if !known || !deleted && before == e.Tenant {
@@ -35,9 +35,9 @@ func (o *owners) changed(e webhook.Endpoint, deleted bool) {
 	defer cancel()
 	switch n, err := o.drop(ctx, before, e.ID); {
 	case err != nil:
-		o.logger.Warn("the line of a webhook endpoint that is no more could not be emptied: its deliveries are given up one by one",
+		o.logger.Warn("could not drop queued deliveries of a deleted endpoint; each will be dead-lettered",
 			"endpoint", e.ID, "tenant", before, "error", err)
 	case n > 0:
-		o.logger.Info("the line of a webhook endpoint that is no more was emptied", "endpoint", e.ID, "tenant", before, "deliveries", n)
+		o.logger.Info("dropped queued deliveries of a deleted endpoint", "endpoint", e.ID, "tenant", before, "deliveries", n)
 	}
 }

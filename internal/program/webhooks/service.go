@@ -111,7 +111,7 @@ func (s *Settings) recorder(p ServiceConfig) (*journal.Recorder, error) {
 // disabler disables endpoints. Its notices are for programs that have a handler for them.
 func (s *Settings) disabler(p ServiceConfig, registry *endpoints.Registry, known webhook.Endpoints, client *worker.Client) (*endpoints.AutoDisabler, error) {
 	c := endpoints.AutoDisablerConfig{
-		Registry: registry, Endpoints: known, Schedule: s.cfg.Webhook.Default.Schedule, Logger: p.Logger, OnDisabled: p.Metrics.disabled,
+		Registry: registry, Endpoints: known, Schedule: s.cfg.Webhook.Default.Backoff, Logger: p.Logger, OnDisabled: p.Metrics.disabled,
 	}
 	if n := c.Schedule.Len(); n > 0 {
 		c.Attempts = n + 1
@@ -145,7 +145,7 @@ func (r *Service) changed(e webhook.Endpoint, deleted bool) {
 	}
 }
 
-// Observer is told what the worker does.
+// Observer returns what observes the worker.
 func (r *Service) Observer() worker.Observer {
 	if r == nil {
 		return nil

@@ -28,8 +28,8 @@ type KillPlan struct {
 	// Restart restarts the broker; it is called Restarts times, evenly among the kills. It returns when the broker is back.
 	Restart  func()
 	Restarts int
-	// Crew is how many processes work at once. Zero means two.
-	Crew int
+	// Workers is how many processes work at once. Zero means two.
+	Workers int
 	// Concurrency of each process. Zero means 20.
 	Concurrency int
 	// Copies is how often each job is enqueued. Zero means once.
@@ -83,7 +83,7 @@ func KillRound(t testing.TB, plan KillPlan) *Ledger {
 	killed := time.Now()
 	r.wait(t)
 	t.Logf("killed for %.1fs, all ended %.1fs later", killed.Sub(start).Seconds(), time.Since(killed).Seconds())
-	for _, c := range r.crew {
+	for _, c := range r.workers {
 		c.Stop(t)
 	}
 	if r.ledger.Runs, err = readBooks(dir); err != nil {
@@ -94,12 +94,12 @@ func KillRound(t testing.TB, plan KillPlan) *Ledger {
 
 // round is a KillPlan at work.
 type round struct {
-	plan   KillPlan
-	dir    string
-	stack  *Stack
-	feeder *feeder
-	crew   []*Child
-	ledger *Ledger
+	plan    KillPlan
+	dir     string
+	stack   *Stack
+	feeder  *feeder
+	workers []*Child
+	ledger  *Ledger
 }
 
 func (r *round) killAll(t testing.TB) {
@@ -135,8 +135,8 @@ func (r *round) killAll(t testing.TB) {
 		}
 	}
 	feed()
-	for range cmp.Or(plan.Crew, 2) {
-		r.crew = append(r.crew, startChild(t, plan, r.dir))
+	for range cmp.Or(plan.Workers, 2) {
+		r.workers = append(r.workers, startChild(t, plan, r.dir))
 	}
 	for step, restarts := 1, 0; step <= steps; step++ {
 		feed()
@@ -151,13 +151,13 @@ func (r *round) killAll(t testing.TB) {
 			plan.Restart()
 			continue
 		}
-		victim := rand.IntN(len(r.crew))
+		victim := rand.IntN(len(r.workers))
 		if plan.Every > 0 {
-			victim = step % len(r.crew) // in turn, so that each has come up before it goes
-			awaitWork(r.crew[victim], r.dir, next)
+			victim = step % len(r.workers) // in turn, so that each has come up before it goes
+			awaitWork(r.workers[victim], r.dir, next)
 		}
-		r.ledger.Kills = append(r.ledger.Kills, r.crew[victim].Kill(t))
-		r.crew[victim] = startChild(t, plan, r.dir)
+		r.ledger.Kills = append(r.ledger.Kills, r.workers[victim].Kill(t))
+		r.workers[victim] = startChild(t, plan, r.dir)
 		r.outage(step, steps)
 		time.Sleep(time.Until(next))
 	}
@@ -219,7 +219,7 @@ func (r *round) wait(t testing.TB) {
 			ctx := context.WithoutCancel(ctx)
 			d, depthErr := r.stack.Broker.Depth(ctx, r.plan.Queue)
 			open, err := p.left(ctx)
-			t.Fatalf("%d jobs have not ended after %s: %.10q, %v; the queue: %+v, %v\n%s", len(open), limit, open, err, d, depthErr, r.crew[0].Log())
+			t.Fatalf("%d jobs have not ended after %s: %.10q, %v; the queue: %+v, %v\n%s", len(open), limit, open, err, d, depthErr, r.workers[0].Log())
 		}
 	}
 }

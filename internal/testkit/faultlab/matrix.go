@@ -93,7 +93,7 @@ func tryMarked(ctx context.Context, t testing.TB, rig Rig, f Fault, m mark) Row 
 	dir := t.TempDir()
 	x := open(ctx, t, rig, f, dir)
 	x.mark = m
-	stop := x.startCrew(t, dir) //nolint:contextcheck // its workers outlive what ends a trial's load
+	stop := x.startWorkers(t, dir) //nolint:contextcheck // its workers outlive what ends a trial's load
 	x.warmUp(ctx, t)
 	x.strike(ctx, t)
 	x.finish(ctx, t)
@@ -143,8 +143,8 @@ func (r Rig) stack(ctx context.Context, t testing.TB, dir string) (*Stack, error
 	return &Stack{Broker: broker, Claims: stores.Claims, Dead: stores.Dead, closers: []func() error{broker.Close, stores.Close}}, nil
 }
 
-// startCrew runs the worker until the returned function is called.
-func (x *trial) startCrew(t testing.TB, dir string) (stop func()) {
+// startWorkers runs the worker until the returned function is called.
+func (x *trial) startWorkers(t testing.TB, dir string) (stop func()) {
 	t.Helper()
 	book, err := OpenBook(dir)
 	if err != nil {
@@ -155,7 +155,7 @@ func (x *trial) startCrew(t testing.TB, dir string) (stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := crew{stack: x.stack, queue: x.queue, book: book, lease: x.rig.Lease, concurrency: 20, observer: x.watch, log: log}.worker()
+	w, err := workerSetup{stack: x.stack, queue: x.queue, book: book, lease: x.rig.Lease, concurrency: 20, observer: x.watch, log: log}.worker()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func work(dir string, open Opener) error {
 	if err := errors.Join(err, slotsErr); err != nil {
 		return err
 	}
-	w, err := crew{
+	w, err := workerSetup{
 		stack: stack, queue: os.Getenv(envQueue), book: book, lease: lease, concurrency: slots, mutation: os.Getenv(envMutation), log: os.Stderr,
 	}.worker()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// patience bounds what takes milliseconds on a quiet machine.
-const patience = 30 * time.Second
+// testTimeout bounds what takes milliseconds on a quiet machine.
+const testTimeout = 30 * time.Second
 
 func TestProxyForwards(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func TestProxyBlackhole(t *testing.T) {
 	}
 	p.Blackhole(false)
 	for _, c := range []net.Conn{conn, late} {
-		if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
 			t.Fatal(err)
 		}
 		if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != "lost?\n" {
@@ -127,7 +127,7 @@ func TestProxyWithoutTarget(t *testing.T) {
 		return // reset before the dial was through
 	}
 	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
@@ -142,7 +142,7 @@ func connect(t *testing.T, p *Proxy) *net.TCPConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(testTimeout)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

@@ -46,7 +46,7 @@ func TestNodeAlarmBlocksPublishers(t *testing.T) {
 			if b.Active != want {
 				t.Fatalf("blocked is %v, want %v", b.Active, want)
 			}
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			t.Fatalf("no notice that blocked is %v", want)
 		}
 		if want {
@@ -70,7 +70,7 @@ func TestNodeBehindProxy(t *testing.T) {
 	p.Drop()
 	select {
 	case <-closed: //nolint:errcheck // that it was cut is all that matters
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the client does not see that the connection was cut")
 	}
 	eventually(t, "the node's end of the connection is gone", func() bool { return r.Connections(t) == 0 })
@@ -137,7 +137,7 @@ func open(t *testing.T, url string) (*amqp.Connection, *amqp.Channel) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := conn.CloseDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, amqp.ErrClosed) {
+		if err := conn.CloseDeadline(time.Now().Add(testTimeout)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -163,7 +163,7 @@ func publish(t *testing.T, url, queue, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if ok, err := confirm.WaitContext(ctx); err != nil || !ok {
 		t.Fatalf("not confirmed: %v", err)
@@ -199,12 +199,12 @@ func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	timeout := time.After(patience)
+	timeout := time.After(testTimeout)
 	for !done() {
 		select {
 		case <-tick.C:
 		case <-timeout:
-			t.Errorf("not in %v: %s", patience, what)
+			t.Errorf("not in %v: %s", testTimeout, what)
 			return
 		}
 	}

@@ -24,7 +24,7 @@ func TestExactlyOnceLedger(t *testing.T) {
 	cut := faultlab.Break{Break: proxy.Cut, Mend: proxy.Restore}
 	plan := faultlab.KillPlan{
 		Broker: "postgres", Open: faultlab.OnPostgres, Where: faultlab.PostgresAt(proxy.URL(server.URL()), schema), Queue: worker.DefaultQueue, Exact: true,
-		Jobs: 800, Kills: 13, Crew: 4, Concurrency: 12, Copies: 2, Transactional: true, Waves: true, Every: time.Second, Lease: 3 * time.Second,
+		Jobs: 800, Kills: 13, Workers: 4, Concurrency: 12, Copies: 2, Transactional: true, Waves: true, Every: time.Second, Lease: 3 * time.Second,
 		Outages: []faultlab.Break{
 			{Break: func() { server.Stop(t) }, Mend: func() { server.Start(t) }},
 			cut,

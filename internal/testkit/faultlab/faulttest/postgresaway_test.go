@@ -122,8 +122,8 @@ func (p *place) refusesClaims(t *testing.T, f postgresFault) {
 	var mu sync.Mutex
 	calls := make(map[string]int)
 	registry := worker.NewRegistry()
-	for kind, form := range map[string]worker.Idempotency{"keyed": worker.IdempotencyKeyed, "unkeyed": worker.IdempotencyNone} {
-		cfg := worker.KindConfig{MaxAttempts: most, Idempotency: form, Backoff: every(t, 10*time.Millisecond)}
+	for kind, keyed := range map[string]bool{"keyed": true, "unkeyed": false} {
+		cfg := worker.KindConfig{MaxAttempts: most, Keyed: &keyed, Backoff: every(t, 10*time.Millisecond)}
 		work(registry, kind, cfg, func(_ context.Context, job *worker.Job) error {
 			mu.Lock()
 			defer mu.Unlock()

@@ -150,7 +150,7 @@ func (p *place) open(t *testing.T) *awayRig {
 // start runs a worker until the test ends.
 func (r *awayRig) start(cfg worker.Config) *worker.Worker {
 	r.t.Helper()
-	cfg.Broker, cfg.Store, cfg.DeadLetters, cfg.Observer = r.broker, r.claims, r.dead, r.watch
+	cfg.Broker, cfg.Store, cfg.DeadLetters, cfg.Observers = r.broker, r.claims, r.dead, []worker.Observer{r.watch}
 	w, err := worker.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
@@ -179,14 +179,14 @@ func (r *awayRig) enqueue(kind string, n int) []string {
 	return ids
 }
 
-// patience is how long a test waits for what is to come.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for what is to come.
+const testTimeout = 30 * time.Second
 
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for !done() {
 		select {
 		case <-tick.C:

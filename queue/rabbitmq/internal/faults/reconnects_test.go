@@ -15,8 +15,8 @@ import (
 	"github.com/caisson-go/caisson/queue/rabbitmq"
 )
 
-// patience is how long what must happen may take on a loaded machine.
-const patience = 20 * time.Second
+// testTimeout is how long what must happen may take on a loaded machine.
+const testTimeout = 20 * time.Second
 
 // reconnects cuts the link again and again: case I2.
 func reconnects(t *testing.T, node *testserver.RabbitMQ) {
@@ -72,7 +72,7 @@ func through(t *testing.T, b queue.Broker, sub queue.Subscription, name, body st
 	eventually(t, func() error {
 		return b.Publish(t.Context(), name, []queue.Publication{{Message: queue.Message{Body: []byte(body)}}})[0].Err
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
 		leases, err := sub.Receive(ctx, 1)
@@ -91,13 +91,13 @@ func through(t *testing.T, b queue.Broker, sub queue.Subscription, name, body st
 // eventually polls until check returns nil.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; wait(t, 20*time.Millisecond) {
+	for end := time.Now().Add(testTimeout); ; wait(t, 20*time.Millisecond) {
 		err := check()
 		if err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("still not true after %v: %v", patience, err)
+			t.Fatalf("still not true after %v: %v", testTimeout, err)
 		}
 	}
 }

@@ -22,8 +22,8 @@ const (
 	NoTx = "no-tx"
 )
 
-// crew is a worker in this process.
-type crew struct {
+// workerSetup is a worker in this process.
+type workerSetup struct {
 	stack       *Stack
 	queue       string
 	book        *Book
@@ -34,7 +34,7 @@ type crew struct {
 	log         io.Writer
 }
 
-func (c crew) worker() (*worker.Worker, error) {
+func (c workerSetup) worker() (*worker.Worker, error) {
 	kinds, err := registry(c.book, c.effect())
 	if err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func (c crew) worker() (*worker.Worker, error) {
 		Broker: c.stack.Broker, Registry: kinds, Store: c.stack.Claims, DeadLetters: c.stack.Dead,
 		Queues:      []worker.QueueConfig{{Name: c.queue}},
 		Concurrency: c.concurrency, Lease: c.lease,
-		Stop:     worker.StopConfig{Grace: 10 * time.Second},
-		Observer: c.observer, Logger: slog.New(slog.NewTextHandler(c.log, nil)),
+		StopGrace: new(10 * time.Second),
+		Observers: []worker.Observer{c.observer}, Logger: slog.New(slog.NewTextHandler(c.log, nil)),
 	}
 	switch c.mutation {
 	case AckFirst:
@@ -56,7 +56,7 @@ func (c crew) worker() (*worker.Worker, error) {
 }
 
 // effect returns what transactional handlers do; nil if the stack has no such.
-func (c crew) effect() func(context.Context) error {
+func (c workerSetup) effect() func(context.Context) error {
 	switch {
 	case c.stack.effects == "":
 		return nil

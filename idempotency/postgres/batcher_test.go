@@ -10,16 +10,16 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 )
 
-// port is a lane whose flights wait for a word.
+// port is a batcher whose batches wait for a word.
 type port struct {
-	lane[int]
+	batcher[int]
 	flights [][]int
 	land    chan struct{}
 }
 
 func newPort(crowd int) *port {
 	p := &port{land: make(chan struct{})}
-	p.lane = lane[int]{max: 10, crowd: crowd, fly: func(items []int) {
+	p.batcher = batcher[int]{max: 10, crowd: crowd, answer: func(items []int) {
 		p.flights = append(p.flights, items)
 		<-p.land
 	}}
@@ -53,7 +53,7 @@ func TestLaneJoinsWhatCameMeanwhile(t *testing.T) {
 	})
 }
 
-func TestLaneCrowdStartsASecondFlight(t *testing.T) {
+func TestCrowdStartsASecondBatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPort(3)

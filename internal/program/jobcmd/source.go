@@ -14,20 +14,20 @@ import (
 
 // batchJobs and batchBytes bound what is published in one call, and so what is held in memory.
 const (
-	batchJobs  = 500
-	batchBytes = 8 << 20
+	chunkJobs  = 500
+	chunkBytes = 8 << 20
 )
 
-// jobs is a stream of jobs to enqueue.
-type jobs struct {
+// source is a stream of jobs to enqueue.
+type source struct {
 	// next returns the next job and where it came from (a line or a number), or io.EOF.
 	next func() (worker.NewJob, int, error)
 }
 
 // fromOne returns job n times. Several get ids of their own.
-func fromOne(job worker.NewJob, n int) *jobs {
+func fromOne(job worker.NewJob, n int) *source {
 	made := 0
-	return &jobs{next: func() (worker.NewJob, int, error) {
+	return &source{next: func() (worker.NewJob, int, error) {
 		if made == n {
 			return worker.NewJob{}, 0, io.EOF
 		}
@@ -41,10 +41,10 @@ func fromOne(job worker.NewJob, n int) *jobs {
 
 // fromLines returns job once for each line of r that is not empty, with the line as its payload. A final line end, also one with a
 // carriage return, does not belong to the payload.
-func fromLines(job worker.NewJob, r io.Reader) *jobs {
+func fromLines(job worker.NewJob, r io.Reader) *source {
 	in := bufio.NewReaderSize(r, 64<<10)
 	line := 0
-	return &jobs{next: func() (worker.NewJob, int, error) {
+	return &source{next: func() (worker.NewJob, int, error) {
 		for {
 			text, err := in.ReadBytes('\n')
 			line++
@@ -67,13 +67,13 @@ func numbered(job worker.NewJob, n int) worker.NewJob {
 	return job
 }
 
-// enqueue publishes all jobs in batches and tells result about each, in order. Its error says what kept it from going on, or how many
+// enqueue publishes all jobs in chunks and tells result about each, in order. Its error says what kept it from going on, or how many
 // were not accepted.
-func (j *jobs) enqueue(ctx context.Context, client *worker.Client, result func(number int, r worker.EnqueueResult) error) error {
+func (j *source) enqueue(ctx context.Context, client *worker.Client, result func(number int, r worker.EnqueueResult) error) error {
 	done, failed := 0, 0
 	for {
-		batch, numbers, readErr := j.batch()
-		for i, r := range client.EnqueueMany(ctx, batch) {
+		chunk, numbers, readErr := j.chunk()
+		for i, r := range client.EnqueueMany(ctx, chunk) {
 			done++
 			if r.Err != nil {
 				failed++
@@ -105,22 +105,22 @@ func outcome(done, failed int) error {
 	return cli.Fail(cli.Partial, fmt.Errorf("%d of %d jobs were not accepted", failed, done))
 }
 
-// batch reads jobs up to the bounds of one batch. It returns what it has together with the error that ends the stream.
-func (j *jobs) batch() ([]worker.NewJob, []int, error) {
-	var batch []worker.NewJob
+// chunk reads jobs up to the bounds of one chunk. It returns what it has together with the error that ends the stream.
+func (j *source) chunk() ([]worker.NewJob, []int, error) {
+	var chunk []worker.NewJob
 	var numbers []int
 	size := 0
-	for len(batch) < batchJobs && size < batchBytes {
+	for len(chunk) < chunkJobs && size < chunkBytes {
 		job, number, err := j.next()
 		if err != nil {
-			return batch, numbers, err
+			return chunk, numbers, err
 		}
 		if payload, ok := job.Payload.([]byte); ok {
 			size += len(payload)
 		}
-		batch, numbers = append(batch, job), append(numbers, number)
+		chunk, numbers = append(chunk, job), append(numbers, number)
 	}
-	return batch, numbers, nil
+	return chunk, numbers, nil
 }
 
 // resultPrinter prints what became of each job.

@@ -7,12 +7,12 @@ import (
 	"testing/synctest"
 )
 
-// TestCrewKeepsGoroutines: a call finds the goroutine of an earlier one, calls at once each have their own, and nothing is left when life ends.
-func TestCrewKeepsGoroutines(t *testing.T) {
+// TestCallersKeepGoroutines: a call finds the goroutine of an earlier one, calls at once each have their own, and nothing is left when life ends.
+func TestCallersKeepGoroutines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		life, end := context.WithCancel(t.Context())
-		c := newCrew(life)
+		c := newCallers(life)
 		var calls, kept sync.WaitGroup
 		for range 2 {
 			gate := make(chan struct{})

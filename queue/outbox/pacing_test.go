@@ -35,10 +35,10 @@ func TestTransactionFromBeforeTheWish(t *testing.T) {
 				}
 				return found
 			}
-			if arm, _ := relay.tempo.idle(time.Now()); cycle() || !arm || !relay.arm(t.Context()) || !r.told() || cycle() {
+			if arm, _ := relay.pacing.idle(time.Now()); cycle() || !arm || !relay.arm(t.Context()) || !r.told() || cycle() {
 				t.Fatal("an idle relay has not armed, or has found what is not there")
 			}
-			if _, poll := relay.tempo.idle(time.Now()); poll == 0 {
+			if _, poll := relay.pacing.idle(time.Now()); poll == 0 {
 				t.Error("the relay waits for a notification while a transaction is open that will not notify")
 			}
 			if err := tx.Commit(t.Context()); err != nil {
@@ -48,7 +48,7 @@ func TestTransactionFromBeforeTheWish(t *testing.T) {
 				t.Error("the job was not found")
 			}
 			r.until("the relay waits for notifications only", func() bool { // until the transactions of other tests have ended
-				_, poll := relay.tempo.idle(time.Now())
+				_, poll := relay.pacing.idle(time.Now())
 				return poll == 0 || cycle()
 			})
 		})
@@ -87,9 +87,9 @@ func (r *rig) told() bool {
 	return told
 }
 
-func TestTempo(t *testing.T) {
+func TestPacing(t *testing.T) {
 	t.Parallel()
-	var tp tempo
+	var tp pacing
 	now := time.Unix(1e9, 0)
 	want := func(what string, at time.Time, arm bool, poll time.Duration) {
 		t.Helper()

@@ -15,20 +15,20 @@ import (
 // statement is one SQL statement. It is prepared under its name, or sent whole where a pooler forbids that.
 type statement struct{ name, sql string }
 
-// trip collects statements that are sent together: one round trip.
-type trip struct {
+// roundTrip collects statements that are sent together: one round trip.
+type roundTrip struct {
 	store *Store
 	conn  *pgx.Conn
 	batch pgconn.Batch
 	rows  []func(row [][]byte) error
 }
 
-func (s *Store) trip(conn *pgx.Conn) *trip { return &trip{store: s, conn: conn} }
+func (s *Store) roundTrip(conn *pgx.Conn) *roundTrip { return &roundTrip{store: s, conn: conn} }
 
 var binaryFormat = []int16{1}
 
 // add appends a statement. read is called for each row of its result, whose bytes are valid until it returns.
-func (t *trip) add(ctx context.Context, st *statement, v values, read func(row [][]byte) error) error {
+func (t *roundTrip) add(ctx context.Context, st *statement, v values, read func(row [][]byte) error) error {
 	formats := binaryFormat
 	if len(v) == 0 {
 		formats = nil
@@ -45,23 +45,25 @@ func (t *trip) add(ctx context.Context, st *statement, v values, read func(row [
 	return nil
 }
 
-func (t *trip) prepare(ctx context.Context, st *statement) error {
+func (t *roundTrip) prepare(ctx context.Context, st *statement) error {
 	_, err := t.conn.Prepare(ctx, st.name, st.sql) // asks once in a connection's life
 	return err
 }
 
 // begin starts a transaction in which every statement sees what was committed before it.
-func (t *trip) begin(ctx context.Context) error { return t.add(ctx, &t.store.sql.begin, nil, nil) }
+func (t *roundTrip) begin(ctx context.Context) error { return t.add(ctx, &t.store.sql.begin, nil, nil) }
 
 // lock keeps the newest generation until the end of the transaction.
-func (t *trip) lock(ctx context.Context) error {
+func (t *roundTrip) lock(ctx context.Context) error {
 	return errors.Join(t.add(ctx, &t.store.sql.guard, nil, nil), t.add(ctx, &t.store.sql.lock, nil, nil))
 }
 
-func (t *trip) commit(ctx context.Context) error { return t.add(ctx, &t.store.sql.commit, nil, nil) }
+func (t *roundTrip) commit(ctx context.Context) error {
+	return t.add(ctx, &t.store.sql.commit, nil, nil)
+}
 
 // send sends what was added and reads all results.
-func (t *trip) send(ctx context.Context) error {
+func (t *roundTrip) send(ctx context.Context) error {
 	t.store.trips.Add(1)
 	results := t.conn.PgConn().ExecBatch(ctx, &t.batch)
 	var failed error

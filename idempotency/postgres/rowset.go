@@ -16,8 +16,8 @@ import (
 // errCollision means that two different keys have the same id. SHA-256 keeps that from happening.
 var errCollision = errors.New("another key or job has the same hash: choose another key")
 
-// book holds the rows that a batch works on. Its items change them one after the other, and what changed is saved at the end.
-type book struct {
+// rowSet holds the rows that a batch works on. Its items change them one after the other, and what changed is saved at the end.
+type rowSet struct {
 	now    time.Time
 	newest int32 // the generation for rows that are needed; 0 leaves rows where they are
 	keys   map[id]*keyRow
@@ -25,8 +25,8 @@ type book struct {
 	values map[prefix][]*keyRow // the same keys by their value
 }
 
-func newBook() *book {
-	return &book{keys: map[id]*keyRow{}, runs: map[id]*runRow{}, values: map[prefix][]*keyRow{}}
+func newRowSet() *rowSet {
+	return &rowSet{keys: map[id]*keyRow{}, runs: map[id]*runRow{}, values: map[prefix][]*keyRow{}}
 }
 
 // span is a range of ids.
@@ -36,7 +36,7 @@ func less(a, b id) int { return slices.Compare(a[:], b[:]) }
 
 // load adds statements to t that read all rows which names are about, locked if keys and runs say so. Rows are asked for in the
 // order of their ids, so that batches do not wait for each other in a circle.
-func (b *book) load(ctx context.Context, t *trip, names []name, keys, runs *statement) error {
+func (b *rowSet) load(ctx context.Context, t *roundTrip, names []name, keys, runs *statement) error {
 	var spans []span
 	var ids []id
 	for k := range names {
@@ -62,7 +62,7 @@ func (b *book) load(ctx context.Context, t *trip, names []name, keys, runs *stat
 	return t.add(ctx, runs, forRuns, b.readRun)
 }
 
-func (b *book) readKey(c [][]byte) error {
+func (b *rowSet) readKey(c [][]byte) error {
 	row, err := readKeyRow(c)
 	if err == nil && b.keys[row.id] == nil {
 		b.addKey(row)
@@ -70,13 +70,13 @@ func (b *book) readKey(c [][]byte) error {
 	return err
 }
 
-func (b *book) addKey(row *keyRow) {
+func (b *rowSet) addKey(row *keyRow) {
 	b.keys[row.id] = row
 	p := row.id.prefix()
 	b.values[p] = append(b.values[p], row)
 }
 
-func (b *book) readRun(c [][]byte) error {
+func (b *rowSet) readRun(c [][]byte) error {
 	row, err := readRunRow(c)
 	if err == nil {
 		b.runs[row.id] = row
@@ -85,13 +85,13 @@ func (b *book) readRun(c [][]byte) error {
 }
 
 // readNow reads the result of the statement now.
-func (b *book) readNow(c [][]byte) error {
+func (b *rowSet) readNow(c [][]byte) error {
 	b.now, b.newest = time.UnixMicro(readInt(c[0])), int32(readInt(c[1])) //nolint:gosec // the column is int4
 	return nil
 }
 
 // record returns what n is about, as one operation sees it.
-func (b *book) record(n *name) (*record.Record, error) {
+func (b *rowSet) record(n *name) (*record.Record, error) {
 	r := &record.Record{Key: n.key, ID: n.run}
 	if row := b.keys[n.keyID]; row != nil {
 		if row.key != n.key {
@@ -118,7 +118,7 @@ func (b *book) record(n *name) (*record.Record, error) {
 }
 
 // elsewhere returns the row of another key that holds the ledger of n's run.
-func (b *book) elsewhere(n *name) *keyRow {
+func (b *rowSet) elsewhere(n *name) *keyRow {
 	for _, row := range b.values[n.job] {
 		if row.id != n.keyID && row.ledger.Exists && row.Holder == n.run && row.key.Value == n.run.Job {
 			return row
@@ -128,7 +128,7 @@ func (b *book) elsewhere(n *name) *keyRow {
 }
 
 // apply takes back what an operation has changed.
-func (b *book) apply(n *name, r *record.Record, change record.Change) {
+func (b *rowSet) apply(n *name, r *record.Record, change record.Change) {
 	if change == record.Nothing {
 		return
 	}
@@ -145,7 +145,7 @@ func (b *book) apply(n *name, r *record.Record, change record.Change) {
 	b.applyRun(n.runID, n.run, r.Run, false)
 }
 
-func (b *book) applyRow(n *name, r *record.Record) {
+func (b *rowSet) applyRow(n *name, r *record.Record) {
 	row := b.keys[n.keyID]
 	if row == nil {
 		row = &keyRow{place: place{id: n.keyID}, key: n.key}
@@ -162,7 +162,7 @@ func (b *book) applyRow(n *name, r *record.Record) {
 	row.move(b.newest, row.Expires, b.now)
 }
 
-func (b *book) applyRun(at id, run record.RunID, l record.Ledger, displaced bool) {
+func (b *rowSet) applyRun(at id, run record.RunID, l record.Ledger, displaced bool) {
 	row := b.runs[at]
 	if row == nil {
 		row = &runRow{place: place{id: at}, run: run, displaced: displaced}
@@ -173,7 +173,7 @@ func (b *book) applyRun(at id, run record.RunID, l record.Ledger, displaced bool
 }
 
 // save adds statements to t that write what changed.
-func (b *book) save(ctx context.Context, t *trip) error {
+func (b *rowSet) save(ctx context.Context, t *roundTrip) error {
 	var savedKeys, addedKeys []*keyRow
 	for _, row := range b.keys {
 		switch {
@@ -202,7 +202,7 @@ func (b *book) save(ctx context.Context, t *trip) error {
 	)
 }
 
-func write[R interface{ where() id }](ctx context.Context, t *trip, st *statement, rows []R, of func([]R) values) error {
+func write[R interface{ where() id }](ctx context.Context, t *roundTrip, st *statement, rows []R, of func([]R) values) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -213,9 +213,9 @@ func write[R interface{ where() id }](ctx context.Context, t *trip, st *statemen
 func (p *place) where() id { return p.id }
 
 // rewrite loads what names are about, lets change work on it and saves it, in one transaction and two round trips.
-func (s *Store) rewrite(ctx context.Context, conn *pgx.Conn, names []name, change func(b *book)) error {
-	b := newBook()
-	t := s.trip(conn)
+func (s *Store) rewrite(ctx context.Context, conn *pgx.Conn, names []name, change func(b *rowSet)) error {
+	b := newRowSet()
+	t := s.roundTrip(conn)
 	err := errors.Join(t.begin(ctx), t.lock(ctx), b.load(ctx, t, names, &s.sql.loadKeys, &s.sql.loadRuns),
 		t.add(ctx, &s.sql.now, nil, b.readNow))
 	if err != nil {
@@ -226,7 +226,7 @@ func (s *Store) rewrite(ctx context.Context, conn *pgx.Conn, names []name, chang
 	}
 	s.clock.see(b.now)
 	change(b)
-	t = s.trip(conn)
+	t = s.roundTrip(conn)
 	if err := errors.Join(b.save(ctx, t), t.commit(ctx)); err != nil {
 		return err
 	}

@@ -13,21 +13,21 @@ import (
 // errClosed is the cause of calls after Close.
 var errClosed = errors.New("the store is closed")
 
-// lane joins concurrent calls. A call that finds the lane empty leaves at once; those that come while it is under way leave
-// together after it, or as a second flight if they are many.
-type lane[Q any] struct {
-	// fly answers items, which hold the answers then.
-	fly func(items []Q)
+// batcher joins concurrent calls. A call that finds the batcher empty leaves at once; those that come while it is under way leave
+// together after it, or as a second batch if they are many.
+type batcher[Q any] struct {
+	// answer answers items, which hold the answers then.
+	answer func(items []Q)
 	// astray is given items whose caller had stopped waiting when they held their answers.
 	astray func(items []Q)
-	max    int // items of a flight
-	// crowd is how many waiting items start a second flight.
+	max    int // items of a batch
+	// crowd is how many waiting items start a second batch.
 	crowd int
 
 	mu      sync.Mutex
 	waiting []*call[Q]
 	items   int // of the waiting calls
-	flights int
+	running int
 	closed  bool
 	landed  sync.WaitGroup
 }
@@ -35,12 +35,12 @@ type lane[Q any] struct {
 type call[Q any] struct {
 	items []Q
 	done  chan struct{}
-	// Under the lane's mutex: whether the caller has stopped waiting, and whether the items hold their answers.
+	// Under the batcher's mutex: whether the caller has stopped waiting, and whether the items hold their answers.
 	left, landed bool
 }
 
-// do returns when items hold their answers, or with an error if ctx is done or the lane is closed. The items are the flight's then.
-func (l *lane[Q]) do(ctx context.Context, items []Q) error {
+// do returns when items hold their answers, or with an error if ctx is done or the batcher is closed. The items are the batch's then.
+func (l *batcher[Q]) do(ctx context.Context, items []Q) error {
 	c := &call[Q]{items: items, done: make(chan struct{})}
 	if err := ctx.Err(); err != nil {
 		return unavailable(err)
@@ -59,7 +59,7 @@ func (l *lane[Q]) do(ctx context.Context, items []Q) error {
 	}
 }
 
-func (l *lane[Q]) join(c *call[Q]) error {
+func (l *batcher[Q]) join(c *call[Q]) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -67,15 +67,15 @@ func (l *lane[Q]) join(c *call[Q]) error {
 	}
 	l.waiting = append(l.waiting, c)
 	l.items += len(c.items)
-	if l.flights == 0 || l.flights == 1 && l.items >= l.crowd {
-		l.flights++
+	if l.running == 0 || l.running == 1 && l.items >= l.crowd {
+		l.running++
 		l.landed.Go(l.run)
 	}
 	return nil
 }
 
-// leave takes back a call, from a flight that is under way too. It reports whether the answers are there already.
-func (l *lane[Q]) leave(c *call[Q]) (landed bool) {
+// leave takes back a call, from a batch that is under way too. It reports whether the answers are there already.
+func (l *batcher[Q]) leave(c *call[Q]) (landed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.left = !c.landed
@@ -89,8 +89,8 @@ func (l *lane[Q]) leave(c *call[Q]) (landed bool) {
 	return c.landed
 }
 
-// land answers a call.
-func (l *lane[Q]) land(c *call[Q]) {
+// deliver answers a call.
+func (l *batcher[Q]) deliver(c *call[Q]) {
 	l.mu.Lock()
 	c.landed = true
 	left := c.left
@@ -102,12 +102,12 @@ func (l *lane[Q]) land(c *call[Q]) {
 }
 
 // run flies until nobody waits.
-func (l *lane[Q]) run() {
+func (l *batcher[Q]) run() {
 	for first := true; ; first = false {
 		if !first {
 			runtime.Gosched() // those who were just answered come again at once
 		}
-		calls := l.board()
+		calls := l.nextBatch()
 		if calls == nil {
 			return
 		}
@@ -118,15 +118,15 @@ func (l *lane[Q]) run() {
 				items = append(items, c.items...)
 			}
 		}
-		l.fly(items)
+		l.answer(items)
 		for _, c := range calls {
-			l.land(c)
+			l.deliver(c)
 		}
 	}
 }
 
-// board takes the calls of the next flight, or ends the flights if there are none.
-func (l *lane[Q]) board() []*call[Q] {
+// nextBatch takes the calls of the next batch, or ends the batches if there are none.
+func (l *batcher[Q]) nextBatch() []*call[Q] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n, items := 0, 0
@@ -135,7 +135,7 @@ func (l *lane[Q]) board() []*call[Q] {
 		n++
 	}
 	if n == 0 {
-		l.flights--
+		l.running--
 		return nil
 	}
 	calls := l.waiting[:n:n]
@@ -148,7 +148,7 @@ func (l *lane[Q]) board() []*call[Q] {
 }
 
 // close refuses further calls and waits for those that are under way.
-func (l *lane[Q]) close() {
+func (l *batcher[Q]) close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 )
 
-// item is one call's part in a flight: a request or an ending.
+// item is one call's part in a batch: a request or an ending.
 type item struct {
 	request *request
 	ending  *ending
@@ -24,11 +24,11 @@ func (i item) fail(err error) {
 	}
 }
 
-// fly answers one flight. If the database refuses what one item holds, each that has no answer yet is tried alone, so that it fails alone.
-func (s *Store) fly(items []item) {
-	ctx, cancel := s.flight()
+// answerBatch answers one batch. If the database refuses what one item holds, each that has no answer yet is tried alone, so that it fails alone.
+func (s *Store) answerBatch(items []item) {
+	ctx, cancel := s.batchContext()
 	defer cancel()
-	defer func() { s.strays.failed(items) }()
+	defer func() { s.orphans.failed(items) }()
 	left, err := items, s.giveBack(ctx)
 	if err == nil {
 		left, err = s.answer(ctx, items)
@@ -106,7 +106,7 @@ func itemsOf(reqs []*request, ends []*ending) []item {
 // fast answers in one round trip and one commit, and returns those that it could not answer. Rows are locked before any is inserted, as in
 // rewrite.
 func (s *Store) fast(ctx context.Context, conn *pgx.Conn, reqs []*request, ends []*ending) (known []*request, missed []*ending, err error) {
-	t := s.trip(conn)
+	t := s.roundTrip(conn)
 	if err := errors.Join(t.begin(ctx), t.add(ctx, &s.sql.guard, nil, nil)); err != nil {
 		return nil, nil, err
 	}
@@ -141,7 +141,7 @@ func (s *Store) rewriteEnds(ctx context.Context, ends []*ending, again bool) err
 		names[k] = e.name
 	}
 	return s.repeat(ctx, func(conn *pgx.Conn, cut bool) error {
-		return s.rewrite(ctx, conn, names, func(b *book) {
+		return s.rewrite(ctx, conn, names, func(b *rowSet) {
 			for _, e := range ends {
 				e.rewrite(b, again || cut)
 			}

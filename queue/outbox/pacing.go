@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A relay that listens has two tempos. While it is busy it looks again and again, and has nobody notify it. When it has found nothing for
+// A relay that listens has two paces. While it is busy it looks again and again, and has nobody notify it. When it has found nothing for
 // calm it arms: it asks for notifications and then waits for them, once it knows that each transaction has either notified or ended. A
 // transaction reads the wish after it has got its number, so one that read it before the relay armed has a number below the one that the
 // relay takes after arming. Until all below that have ended the relay goes on looking often.
@@ -19,8 +19,8 @@ const (
 	busyStreak = 8
 )
 
-// tempo is safe for concurrent use.
-type tempo struct {
+// pacing is safe for concurrent use.
+type pacing struct {
 	mu      sync.Mutex
 	last    time.Time // when something was found
 	told    bool      // transactions notify, as far as the relay knows
@@ -30,7 +30,7 @@ type tempo struct {
 }
 
 // scan reads the answer to sqlTempo, which a loop asks before it looks for jobs: what has ended is then seen.
-func (t *tempo) scan(row pgx.Row) error {
+func (t *pacing) scan(row pgx.Row) error {
 	var told bool
 	var ended int64
 	if err := row.Scan(&told, &ended); err != nil {
@@ -44,7 +44,7 @@ func (t *tempo) scan(row pgx.Row) error {
 }
 
 // observe is told whether transactions notify.
-func (t *tempo) observe(told bool) {
+func (t *pacing) observe(told bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.told = told; !told {
@@ -53,7 +53,7 @@ func (t *tempo) observe(told bool) {
 }
 
 // busy is told that a loop has found something, streak times in a row, and says whether to disarm.
-func (t *tempo) busy(streak int, now time.Time) (disarm bool) {
+func (t *pacing) busy(streak int, now time.Time) (disarm bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.last = now
@@ -65,7 +65,7 @@ func (t *tempo) busy(streak int, now time.Time) (disarm bool) {
 }
 
 // idle says whether the relay arms now, and else after how long a loop that has found nothing looks again; zero means not before it is notified.
-func (t *tempo) idle(now time.Time) (arm bool, poll time.Duration) {
+func (t *pacing) idle(now time.Time) (arm bool, poll time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	switch {
@@ -77,13 +77,13 @@ func (t *tempo) idle(now time.Time) (arm bool, poll time.Duration) {
 	return now.Sub(t.last) >= calm, shortPoll
 }
 
-func (t *tempo) arm(now time.Time, horizon int64) {
+func (t *pacing) arm(now time.Time, horizon int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told, t.armed, t.settled, t.horizon = true, now, false, horizon
 }
 
-func (t *tempo) waits() bool {
+func (t *pacing) waits() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.armed.IsZero()
@@ -100,7 +100,7 @@ func (r *Relay) arm(ctx context.Context) bool {
 	if err := r.cfg.Pool.QueryRow(ctx, sqlHorizon).Scan(&horizon); err != nil {
 		return false
 	}
-	r.tempo.arm(time.Now(), horizon)
+	r.pacing.arm(time.Now(), horizon)
 	return true
 }
 
@@ -119,8 +119,8 @@ func (r *Relay) renew(ctx context.Context) {
 	if err := r.cfg.Pool.QueryRow(ctx, r.sql.tempo).Scan(&told, nil); err != nil {
 		return
 	}
-	r.tempo.observe(told)
-	if r.tempo.waits() {
+	r.pacing.observe(told)
+	if r.pacing.waits() {
 		_, _ = r.cfg.Pool.Exec(ctx, sqlArm, r.sql.told)
 		return
 	}
