@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
 	"github.com/caisson-go/caisson/dlq/replay"
+	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
@@ -19,7 +20,7 @@ import (
 
 const (
 	killJobs  = 1000
-	killBatch = 50
+	killChunk = 50
 	killLease = 2 * time.Second
 )
 
@@ -41,7 +42,7 @@ func inDir(ctx context.Context, dir string, do func(b queue.Broker, letters *bro
 
 func killChild(dir string) {
 	err := inDir(context.Background(), dir, func(_ queue.Broker, letters *brokerdlq.Queues) error {
-		_, _, err := letters.Replay(context.Background(), replay.Config{ChunkSize: killBatch, Progress: func(r replay.Report) { fmt.Println(r.Replayed) }})
+		_, _, err := letters.Replay(context.Background(), replay.Config{ChunkSize: killChunk, Progress: func(r replay.Report) { fmt.Println(r.Replayed) }})
 		return err
 	})
 	fmt.Fprintln(os.Stderr, "child ended by itself:", err)
@@ -94,7 +95,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	wantEach(t, dir)
 }
 
-// wantEach fails unless the queue holds run 1 of each job, and at most one batch of them twice.
+// wantEach fails unless the queue holds run 1 of each job, and at most one chunk of them twice.
 func wantEach(t *testing.T, dir string) {
 	t.Helper()
 	seen := map[string]int{}
@@ -111,17 +112,5 @@ func wantEach(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	doubled := 0
-	for i := range killJobs {
-		switch id := fmt.Sprintf("job-%d", i); seen[id] {
-		case 1:
-		case 2:
-			doubled++
-		default:
-			t.Errorf("%s was published %d times", id, seen[id])
-		}
-	}
-	if doubled > killBatch {
-		t.Errorf("%d jobs were doubled, more than one batch of %d", doubled, killBatch)
-	}
+	dlqtest.WantDoubled(t, seen, killJobs, killChunk)
 }

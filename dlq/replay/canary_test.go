@@ -10,23 +10,13 @@ import (
 	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/idempotency"
 	claims "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 	"github.com/caisson-go/caisson/queue"
 )
 
 func openClaims(t *testing.T) idempotency.Store {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	store, err := claims.New(t.Context(), file)
+	store, err := claims.New(t.Context(), dlqtest.MemoryFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}

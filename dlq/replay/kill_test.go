@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	killBatch      = 50
+	killChunk      = 50
 	replayChildEnv = "CAISSON_TEST_REPLAY_CHILD"
 )
 
@@ -24,7 +24,7 @@ const (
 func (w world) replay(ctx context.Context, progress func(replay.Report)) (report replay.Report, err error) {
 	err = w.open(ctx, func(store dlq.Store, b queue.Broker) error {
 		r, err := replay.New(replay.Config{
-			Store: store, Broker: b, ChunkSize: killBatch, Reservation: 3 * time.Second, Progress: progress,
+			Store: store, Broker: b, ChunkSize: killChunk, Reservation: 3 * time.Second, Progress: progress,
 		})
 		if err != nil {
 			return err
@@ -98,26 +98,14 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	})
 }
 
-// wantMessages fails unless the messages are run 1 of jobs 0 to n-1, and at most one batch of them twice.
+// wantMessages fails unless the messages are run 1 of jobs 0 to n-1, and at most one chunk of them twice.
 func wantMessages(t *testing.T, messages []queue.Message, n int) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, m := range messages {
 		seen[wantRun1(t, m)]++
 	}
-	doubled := 0
-	for i := range n {
-		switch id := fmt.Sprintf("job-%d", i); seen[id] {
-		case 1:
-		case 2:
-			doubled++
-		default:
-			t.Errorf("%s was published %d times", id, seen[id])
-		}
-	}
-	if doubled > killBatch {
-		t.Errorf("%d jobs were doubled, more than one batch of %d", doubled, killBatch)
-	}
+	dlqtest.WantDoubled(t, seen, n, killChunk)
 }
 
 // wantRun1 fails unless m is run 1 of a job, unchanged. It returns the job's id.

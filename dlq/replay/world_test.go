@@ -10,8 +10,6 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/replay"
-	"github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/internal/testkit/dlqtest"
 )
 
@@ -21,15 +19,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	goleak.VerifyTestMain(m)
-}
-
-func storeIn(t testing.TB, file *sqlitefile.File) *sqlite.Store {
-	t.Helper()
-	store, err := sqlite.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return store
 }
 
 // putLetters puts the dead letters of jobs 0 to n-1.

@@ -16,13 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func open(t testing.TB, path string) *sqlite.Store {
 	t.Helper()
-	var file *sqlitefile.File
-	var err error
-	if path == "" {
-		file, err = sqlitefile.OpenMemory(t.Context())
-	} else {
-		file, err = sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
-	}
+	file, err := sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,5 +39,5 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceInMemory(t *testing.T) {
 	t.Parallel()
-	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return open(t, "") }})
+	dlqtest.Run(t, dlqtest.Harness{Open: func(t *testing.T) dlq.Store { return dlqtest.OpenMemory(t) }})
 }

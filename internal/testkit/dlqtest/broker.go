@@ -2,6 +2,7 @@ package dlqtest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"sync"
 	"testing"
@@ -70,4 +71,22 @@ func (b *Broker) Jobs(t testing.TB) map[string]int {
 		counts[dlq.EntryID(env.ID, env.Run)]++
 	}
 	return counts
+}
+
+// WantDoubled fails unless each of job-0 to job-(n-1) was published once, or twice for at most limit of them: a crash repeats one chunk.
+func WantDoubled(t testing.TB, published map[string]int, n, limit int) {
+	t.Helper()
+	doubled := 0
+	for i := range n {
+		switch id := fmt.Sprintf("job-%d", i); published[id] {
+		case 1:
+		case 2:
+			doubled++
+		default:
+			t.Errorf("%s was published %d times", id, published[id])
+		}
+	}
+	if doubled > limit {
+		t.Errorf("%d jobs were doubled, more than one chunk of %d", doubled, limit)
+	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// OpenMemory opens an empty store in memory.
-func OpenMemory(t testing.TB) *sqlite.Store {
+// MemoryFile opens an empty file in memory, which is closed with the test.
+func MemoryFile(t testing.TB) *sqlitefile.File {
 	t.Helper()
 	file, err := sqlitefile.OpenMemory(t.Context())
 	if err != nil {
@@ -23,7 +23,13 @@ func OpenMemory(t testing.TB) *sqlite.Store {
 			t.Error(err)
 		}
 	})
-	store, err := sqlite.New(t.Context(), file)
+	return file
+}
+
+// OpenMemory opens an empty store in memory.
+func OpenMemory(t testing.TB) *sqlite.Store {
+	t.Helper()
+	store, err := sqlite.New(t.Context(), MemoryFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
