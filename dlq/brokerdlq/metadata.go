@@ -48,7 +48,7 @@ type metadata struct {
 	Attempts     []dlq.FailedAttempt `json:"attempts,omitempty"`
 	// Mirror says that the dead letter is in a store, and that this is a copy: see [Mirror].
 	Mirror bool `json:"mirror,omitempty"`
-	// Cut says what was left out for want of room.
+	// Cut says what was left out because there was no room.
 	Cut level `json:"cut,omitempty"`
 	// Headers are the message's own, where the broker would not take them as they are.
 	Headers []packedHeader `json:"headers,omitempty"`

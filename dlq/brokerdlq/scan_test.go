@@ -131,7 +131,7 @@ func TestQueuesOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// A pass may last longer than a lease: what it keeps, and what waits for its turn, stays with it.
+// A scan may last longer than a lease: what it keeps, and what waits for its turn, stays with it.
 func TestLongPassKeepsItsLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func (n noExtend) Receive(ctx context.Context, most int) ([]*queue.Lease, error)
 	return leases, err
 }
 
-// A lease may end between publish and ack: the message comes again in the same pass, and is removed without being published again.
+// A lease may end between publish and ack: the message comes again in the same scan, and is removed without being published again.
 func TestLeaseLostAfterPublish(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -330,7 +330,7 @@ func (s namelessSubscription) Receive(ctx context.Context, most int) ([]*queue.L
 	return leases, err
 }
 
-// Messages of others look alike where the broker has no ids for them: none is taken for a copy. A broker that is in trouble for a while is no empty
+// Messages of others look alike where the broker has no ids for them: none is taken for a copy. A broker that fails for a while is no empty
 // queue.
 func TestMessagesWithoutAName(t *testing.T) {
 	t.Parallel()
@@ -354,7 +354,7 @@ func TestMessagesWithoutAName(t *testing.T) {
 	})
 }
 
-// A broker that stays in trouble ends the pass with the reason.
+// A broker that keeps failing ends the scan with the reason.
 func TestReadingFailsForGood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -431,7 +431,7 @@ func (vanished) Receive(context.Context, int) ([]*queue.Lease, error) {
 	return nil, fmt.Errorf("receive: %w", queue.ErrQueueNotFound)
 }
 
-// A queue that is deleted in the middle of a pass does not keep the pass from the others.
+// A queue that is deleted in the middle of a scan does not keep the scan from the others.
 func TestQueueDeletedInAPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

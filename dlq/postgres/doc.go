@@ -9,7 +9,7 @@
 //   - A filter by JSON finds what [jsonmatch.All] finds, also in bodies that jsonb refuses.
 //   - Entries are expired by dropping partitions whole; see [Store.Expire]. Nothing held or reserved is dropped, nor what changed later.
 //   - No session state is used: it works through a pooler in transaction mode.
-//   - Errors that pass are [dlq.ErrUnavailable]. An entry that the database refuses fails alone in its batch.
+//   - Errors that pass are [dlq.ErrUnavailable]. An entry that the database refuses fails alone.
 //
 // The tables are those of package migrations. The database's encoding must be UTF8. Bodies of up to [MaxPayload] bytes that are JSON are
 // kept twice, as bytes and as jsonb with an index. Larger ones, and those with what jsonb refuses (NUL, half of a surrogate pair, bytes

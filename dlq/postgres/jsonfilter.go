@@ -96,7 +96,7 @@ func (w *where) holds(value string, path []jsonmatch.Step, want string) string {
 	}
 }
 
-// answers remembers which odd bodies match the filter that was asked last: a replay asks with the same one for each batch. Bodies never
+// answers remembers which odd bodies match the last filter: a replay asks with the same one for each chunk. Bodies never
 // change under a number.
 type answers struct {
 	mu     sync.Mutex

@@ -15,29 +15,29 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// board says which destinations are open.
-type board struct {
+// reports say which destinations are open.
+type reports struct {
 	mu   sync.Mutex
 	open map[string]bool
 	err  error
 }
 
-func (b *board) Open(context.Context) (func(string) bool, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.isOpen, b.err
+func (r *reports) Open(context.Context) (func(string) bool, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.isOpen, r.err
 }
 
-func (b *board) isOpen(destination string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.open[destination]
+func (r *reports) isOpen(destination string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.open[destination]
 }
 
-func (b *board) set(destination string, open bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.open[destination], b.err = open, err
+func (r *reports) set(destination string, open bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.open[destination], r.err = open, err
 }
 
 // putFor puts n dead letters, every second one for destination sick, the others for well.
@@ -58,7 +58,7 @@ func TestReplayWaitsForBreakers(t *testing.T) {
 		const n = 1000
 		store, b := dlqtest.OpenMemory(t), &dlqtest.Broker{}
 		putFor(t, store, n)
-		breakers := &board{open: map[string]bool{"sick": true}}
+		breakers := &reports{open: map[string]bool{"sick": true}}
 		start := time.Now()
 		cfg := replay.Config{Store: store, Broker: b, Breakers: replay.BreakerWait{Breakers: breakers}, Progress: func(r replay.Report) {
 			// Longer than a reservation: what is held must not be published by mistake then.
@@ -89,7 +89,7 @@ func TestReplayGivesUpOnBreakers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, b := dlqtest.OpenMemory(t), &dlqtest.Broker{}
 		putFor(t, store, 10)
-		breakers := &board{open: map[string]bool{"sick": true}}
+		breakers := &reports{open: map[string]bool{"sick": true}}
 		cfg := replay.Config{Store: store, Broker: b, Breakers: replay.BreakerWait{Breakers: breakers, For: time.Minute}}
 		start := time.Now()
 		report, err := runReplay(t.Context(), t, cfg)
@@ -121,7 +121,7 @@ func TestReplayWithoutReports(t *testing.T) {
 		nowhere.Destination = ""
 		dlqtest.PutAll(t, store, nowhere)
 		silent := errors.New("no worker reports")
-		breakers := &board{open: map[string]bool{}, err: silent}
+		breakers := &reports{open: map[string]bool{}, err: silent}
 		cfg := replay.Config{Store: store, Broker: b, Rate: 100, Breakers: replay.BreakerWait{Breakers: breakers, For: time.Minute}}
 		if report, err := runReplay(t.Context(), t, cfg); !errors.Is(err, silent) || report.Replayed != 0 || len(b.Sent) != 0 {
 			t.Fatalf("begun: %+v, %v", report, err)
@@ -157,7 +157,7 @@ func TestHeldJobsCostNoRate(t *testing.T) {
 		start := time.Now()
 		cfg := replay.Config{
 			Store: store, Broker: b, Rate: 1,
-			Breakers: replay.BreakerWait{Breakers: &board{open: map[string]bool{"sick": true}}, For: time.Second},
+			Breakers: replay.BreakerWait{Breakers: &reports{open: map[string]bool{"sick": true}}, For: time.Second},
 		}
 		report, err := runReplay(t.Context(), t, cfg)
 		if !errors.Is(err, replay.ErrBreakerOpen) || report.Replayed != 10 || report.Held != 2000 {
@@ -175,7 +175,7 @@ func TestCanaryWaitsForBreakers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		letters, keys := dlqtest.OpenMemory(t), openClaims(t)
 		putLetters(t, letters, 20)
-		breakers := &board{open: map[string]bool{"smtp": true}}
+		breakers := &reports{open: map[string]bool{"smtp": true}}
 		b := &dlqtest.Broker{Then: func(s dlqtest.Sent) { work(t, keys, letters, s, false) }}
 		cfg := replay.Config{
 			Store: letters, Broker: b, Claims: keys, Breakers: replay.BreakerWait{Breakers: breakers},

@@ -107,7 +107,7 @@ func TestStoreOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		letters, keys := dlqtest.OpenMemory(t), openClaims(t)
 		o := replay.StoreOutcomes{Claims: keys, Letters: letters}
-		fate := func(n int) replay.Status {
+		status := func(n int) replay.Status {
 			entry := dlqtest.Letter(t, n, nil)
 			f, err := o.Status(t.Context(), replay.Republished{Job: entry.Job, Run: 1, Key: idempotency.Key{Scope: entry.Kind, Value: entry.Key}})
 			if err != nil {
@@ -115,23 +115,23 @@ func TestStoreOutcomes(t *testing.T) {
 			}
 			return f
 		}
-		if f := fate(0); f != replay.StatusPending {
-			t.Errorf("unknown run: %v", f)
+		if s := status(0); s != replay.StatusPending {
+			t.Errorf("unknown run: %v", s)
 		}
 		dlqtest.PutAll(t, letters, dlqtest.Letter(t, 0, nil))
-		if f := fate(0); f != replay.StatusPending {
-			t.Errorf("dead letter of the run before: %v", f)
+		if s := status(0); s != replay.StatusPending {
+			t.Errorf("dead letter of the run before: %v", s)
 		}
 		run1 := dlqtest.Letter(t, 0, func(e *queue.Envelope) { e.Run = 1 })
 		run1.State = dlq.StateHeld
 		dlqtest.PutAll(t, letters, run1)
-		if f := fate(0); f != replay.StatusPending {
-			t.Errorf("held: %v", f)
+		if s := status(0); s != replay.StatusPending {
+			t.Errorf("held: %v", s)
 		}
 		run1.State = dlq.StateDead
 		dlqtest.PutAll(t, letters, run1)
-		if f := fate(0); f != replay.StatusDied {
-			t.Errorf("dead: %v", f)
+		if s := status(0); s != replay.StatusDied {
+			t.Errorf("dead: %v", s)
 		}
 	})
 }

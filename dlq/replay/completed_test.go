@@ -127,7 +127,7 @@ func (m *many) Completed(ctx context.Context, keys []idempotency.Key) ([]bool, e
 	return bulk.Completed(ctx, keys)
 }
 
-// Keys are looked up a batch at a time where the store can, and a store that is away for a moment is waited for.
+// Keys are looked up a chunk at a time where the store can, and a store that is away for a moment is waited for.
 func TestReplayLooksUpKeysInBatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,7 @@ func replayChild(told string) {
 	os.Exit(3)
 }
 
-// Field case G4 (a): the replay is killed in the middle. No job is lost, and at most one batch is published twice, with the same
+// Field case G4 (a): the replay is killed in the middle. No job is lost, and at most one chunk is published twice, with the same
 // job ids and keys.
 func TestKilledReplayLosesNothing(t *testing.T) {
 	t.Parallel()

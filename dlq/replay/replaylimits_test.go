@@ -26,14 +26,14 @@ func TestReplayKeepsItsRate(t *testing.T) {
 			if _, err := runReplay(t.Context(), t, replay.Config{Store: store, Broker: b, Rate: perSecond}); err != nil {
 				t.Fatal(err)
 			}
-			batch := max(1, min(100, int(perSecond/10)))
+			chunk := max(1, min(100, int(perSecond/10)))
 			for i, s := range b.Sent {
-				// The first batch is free; each job after it is due at the rate.
-				if due := float64(i+1-batch) / perSecond; s.At.Sub(start).Seconds() < due-1e-6 {
+				// The first chunk is free; each job after it is due at the rate.
+				if due := float64(i+1-chunk) / perSecond; s.At.Sub(start).Seconds() < due-1e-6 {
 					t.Fatalf("at %v/s, job %d went out after %v", perSecond, i, s.At.Sub(start))
 				}
 			}
-			if took, most := time.Since(start).Seconds(), (n+float64(batch))/perSecond; took > most+1e-6 {
+			if took, most := time.Since(start).Seconds(), (n+float64(chunk))/perSecond; took > most+1e-6 {
 				t.Errorf("at %v/s, %d jobs took %.1f s, want at most %.1f", perSecond, n, took, most)
 			}
 		})
