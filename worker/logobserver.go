@@ -24,11 +24,12 @@ func (o *logObserver) Observe(event Event) {
 	case *Settled:
 		o.settled(ctx, e)
 	case *Lost:
-		message := "lease lost"
+		attrs := jobAttrs(e.Job, e.Kind)
 		if errors.Is(e.Err, ErrClaimLost) {
-			message = "claim lost"
+			o.logger.LogAttrs(ctx, slog.LevelWarn, "claim lost", attrs...)
+		} else {
+			o.logger.LogAttrs(ctx, slog.LevelWarn, "lease lost", attrs...)
 		}
-		o.logger.LogAttrs(ctx, slog.LevelWarn, message, jobAttrs(e.Job, e.Kind)...)
 	case *BreakerChanged:
 		level := slog.LevelInfo
 		if e.To == pools.StateOpen {
