@@ -11,6 +11,8 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 const destinations = 100_000
@@ -37,8 +39,8 @@ func breakers(c config) error {
 		failsafe = append(failsafe, failsafeBreaker())
 	}
 	fmt.Println("breaker, admit and record one success:")
-	row("pools.Breaker, time passed in", bare, "ns", "aim 70")
-	row("pools.Breaker, clock read once", own, "ns", "")
+	row("breaker.Breaker, time passed in", bare, "ns", "aim 70")
+	row("breaker.Breaker, clock read once", own, "ns", "")
 	row("pools.Destinations, with lookup and all limits", registry, "ns", "")
 	row("gobreaker, with its window", gob, "ns", "")
 	row("failsafe-go, time-based window", failsafe, "ns", "")
@@ -66,7 +68,7 @@ func perCall(fn func()) float64 {
 // ownBreaker is measured with the time passed in, which is its own cost, and with the clock read once per call, as the others read it
 // themselves.
 func ownBreaker(readClock bool) (float64, error) {
-	b, err := pools.NewBreaker(pools.BreakerConfig{}, nil)
+	b, err := breaker.New(breaker.Config{})
 	if err != nil {
 		return 0, err
 	}
@@ -78,19 +80,19 @@ func ownBreaker(readClock bool) (float64, error) {
 			now = now.Add(time.Microsecond)
 		}
 		p, _ := b.Admit(now)
-		p.Done(now, pools.OutcomeSuccess)
+		p.Done(now, breaker.OutcomeSuccess)
 	}), nil
 }
 
 func ownRegistry() (float64, error) {
-	r, err := pools.NewDestinations(pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 3, Rate: pools.RateConfig{Rate: 1e6, Burst: 1000}}})
+	r, err := pools.NewDestinations(pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 3, Rate: limiter.Config{Rate: 1e6, Burst: 1000}}})
 	if err != nil {
 		return 0, err
 	}
 	return perCall(func() {
 		now := time.Now()
 		p, _ := r.Admit(now, pools.Request{Destination: "hooks.example.com"})
-		p.Done(now, pools.OutcomeSuccess)
+		p.Done(now, breaker.OutcomeSuccess)
 	}), nil
 }
 
@@ -132,7 +134,7 @@ func ownBytes() (float64, error) {
 		if !v.OK() {
 			return 0, errors.New("refused: " + v.Reason.String())
 		}
-		p.Done(now, pools.OutcomeFailure)
+		p.Done(now, breaker.OutcomeFailure)
 	}
 	used := heap() - before
 	runtime.KeepAlive(r)

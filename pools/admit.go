@@ -1,6 +1,11 @@
 package pools
 
-import "time"
+import (
+	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+)
 
 // Request describes a call that asks to be admitted.
 type Request struct {
@@ -20,7 +25,7 @@ func (r *Destinations) Peek(now time.Time, req Request) Verdict {
 	}
 	s, d := r.peeked(req.Destination)
 	defer s.mu.Unlock()
-	if reason, wait := d.check(stamp(now), req.Retry, req.Class); reason != ReasonOK {
+	if reason, wait := d.check(stamp.Of(now), req.Retry, req.Class); reason != ReasonOK {
 		return Verdict{Reason: reason, Wait: time.Duration(wait)}
 	}
 	if d.s.total != nil {
@@ -37,7 +42,7 @@ func (r *Destinations) Admit(now time.Time, req Request) (Permit, Verdict) {
 	if req.Destination == "" {
 		return Permit{}, Verdict{}
 	}
-	s, d := r.entry(req.Destination, stamp(now))
+	s, d := r.entry(req.Destination, stamp.Of(now))
 	defer s.unlock()
 	return d.admit(&s.guard, now, req.Retry, req.Class)
 }
@@ -58,15 +63,15 @@ func (r *Destinations) Throttle(name string, now, until time.Time) {
 	if name == "" || !until.After(now) {
 		return
 	}
-	at := stamp(now)
+	at := stamp.Of(now)
 	s, d := r.entry(name, at)
 	defer s.unlock()
 	d.touch(at)
-	t := d.degrade()
-	if t.throttledUntil <= at { // the first of those that were under way
+	if d.throttledFor(at) == 0 { // the first of those that were under way
 		d.throttled(at)
 	}
-	t.throttledUntil = max(t.throttledUntil, add(at, int64(until.Sub(now))))
+	w := d.waiting()
+	w.throttledUntil = max(w.throttledUntil, stamp.Add(at, int64(until.Sub(now))))
 }
 
 // Defer queues a job that is put back behind those of its destination and class, ahead of lower classes, and returns the delay:
@@ -87,7 +92,7 @@ func (r *Destinations) Defer(now time.Time, req Request, wait time.Duration) tim
 	if req.Destination == "" {
 		return time.Duration(float64(min(max(wait, time.Second), 12*time.Hour)) * (1 + (deferJitter-1)*r.random()))
 	}
-	at := stamp(now)
+	at := stamp.Of(now)
 	s, d := r.entry(req.Destination, at)
 	defer s.unlock()
 	d.touch(at)
@@ -105,31 +110,31 @@ func (r *Destinations) OpenSince(name string, now time.Time) (time.Time, bool) {
 	if d == nil {
 		return time.Time{}, false
 	}
-	at, ok := d.openSince()
+	at, ok := d.circuit.OpenSince()
 	if !ok {
 		return time.Time{}, false
 	}
-	return timeAt(now, at), true
+	return stamp.Time(now, at), true
 }
 
-// Force sets or, with [OverrideNone], clears an override of a destination's breaker. The state beside it goes on by itself. A name that shares the
+// Force sets or, with [breaker.OverrideNone], clears an override of a destination's breaker. The state beside it goes on by itself. A name that shares the
 // [Overflow], since the registry is full, gets none: it would be that of all newcomers, and outlast them. Whoever must hold calls to it asks
 // for itself before each.
-func (r *Destinations) Force(name string, now time.Time, o Override) {
+func (r *Destinations) Force(name string, now time.Time, o breaker.Override) {
 	if name == "" {
 		return
 	}
-	at := stamp(now)
+	at := stamp.Of(now)
 	s, d := r.entry(name, at)
 	defer s.unlock()
 	if d.name == Overflow && NormalizeDestination(name) != Overflow {
 		return
 	}
 	d.touch(at)
-	d.notify(&s.guard, now, d.force(at, o))
+	d.notify(&s.guard, now, d.circuit.Force(at, o))
 }
 
-// Reset closes a destination's breaker and forgets what it counted, its gate, its line of deferred jobs, and that it was slow. Results of calls still
+// Reset closes a destination's breaker and forgets what it counted, that it was throttled or slow, and its deferred jobs. Results of calls still
 // out are dropped. An override stays.
 func (r *Destinations) Reset(name string, now time.Time) {
 	if name == "" {
@@ -138,7 +143,6 @@ func (r *Destinations) Reset(name string, now time.Time) {
 	s, _, d := r.find(name)
 	defer s.unlock()
 	if d != nil {
-		d.took = 0
-		d.notify(&s.guard, now, d.reset(stamp(now)))
+		d.notify(&s.guard, now, d.reset(stamp.Of(now)))
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func BenchmarkBreakerAdmitRecord(b *testing.B) {
-	br, err := NewBreaker(BreakerConfig{}, nil)
+	br, err := breaker.New(breaker.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -20,20 +23,20 @@ func BenchmarkBreakerAdmitRecord(b *testing.B) {
 			now = now.Add(100 * time.Microsecond)
 		}
 		p, _ := br.Admit(now)
-		p.Done(now, OutcomeSuccess)
+		p.Done(now, breaker.OutcomeSuccess)
 	}
 }
 
 func BenchmarkBreakerRefuse(b *testing.B) {
-	br, err := NewBreaker(BreakerConfig{}, nil)
+	br, err := breaker.New(breaker.Config{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	now := time.Now()
-	br.Force(now, OverrideOpen)
+	br.Force(now, breaker.OverrideOpen)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, v := br.Admit(now); v.OK() {
+		if _, wait := br.Admit(now); wait == 0 {
 			b.Fatal("admitted")
 		}
 	}
@@ -41,7 +44,7 @@ func BenchmarkBreakerRefuse(b *testing.B) {
 
 // BenchmarkDestinationsAdmitRecord goes through the registry, with every limit switched on.
 func BenchmarkDestinationsAdmitRecord(b *testing.B) {
-	r, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Concurrency: 8, Rate: RateConfig{Rate: 1e9, Burst: 1e6}}})
+	r, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Concurrency: 8, Rate: limiter.Config{Rate: 1e9, Burst: 1e6}}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -57,7 +60,7 @@ func BenchmarkDestinationsAdmitRecord(b *testing.B) {
 			now = now.Add(100 * time.Microsecond)
 		}
 		p, _ := r.Admit(now, Request{Destination: names[i%len(names)]})
-		p.Done(now, OutcomeSuccess)
+		p.Done(now, breaker.OutcomeSuccess)
 	}
 }
 
@@ -70,7 +73,7 @@ func BenchmarkDestinationsParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			p, _ := r.Admit(now, Request{Destination: "sendgrid"})
-			p.Done(now, OutcomeSuccess)
+			p.Done(now, breaker.OutcomeSuccess)
 		}
 	})
 }
@@ -95,7 +98,7 @@ func BenchmarkBytesPerDestination(b *testing.B) {
 						b.Fatal(v)
 					}
 					if used {
-						p.Done(now, OutcomeSuccess)
+						p.Done(now, breaker.OutcomeSuccess)
 					} else {
 						p.Cancel(now)
 					}

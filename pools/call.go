@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
 )
 
 // Policy is the defence around calls to one dependency, to be made once and shared by all calls to it. It is safe for
@@ -68,13 +71,13 @@ func (p *Policy[T]) guarded(caller context.Context, fn func(context.Context) (T,
 		}
 		defer b.Release()
 	}
-	permit, verdict := p.cfg.Admit(time.Now())
+	trial, permit, verdict := p.cfg.admit(time.Now())
 	if !verdict.OK() {
 		p.note(&p.stats.refused, CallEventRefused)
 		return v, &RefusedError{Name: p.cfg.Name, Verdict: verdict}
 	}
-	a := &account{permit: &permit, budget: p.cfg.Budget}
-	outcome := OutcomeFailure // what a panic leaves
+	a := &account{breaker: &trial, permit: &permit, budget: p.cfg.Budget}
+	outcome := breaker.OutcomeFailure // what a panic leaves
 	defer func() { a.done(time.Now(), outcome) }()
 	v, err = p.attempts(ctx, a, fn)
 	outcome = p.cfg.outcome(caller, err)
@@ -93,7 +96,7 @@ func (p *Policy[T]) attempts(ctx context.Context, a *account, fn func(context.Co
 			return v, err // nothing could come of it in the time that is left
 		}
 		a.failed(time.Now(), p.cfg.Outcome(err))
-		if !p.mayRetry(a, p.cfg.Throttled(err), false) {
+		if !p.mayRetry(a, p.cfg.retryOf(err), false) {
 			return v, err
 		}
 		if !sleep(ctx, delay) {
@@ -117,8 +120,8 @@ func (p *Policy[T]) attempt(ctx context.Context, a *account, fn func(context.Con
 }
 
 // mayRetry takes what one more try costs.
-func (p *Policy[T]) mayRetry(a *account, throttled, hedge bool) bool {
-	if !a.retry(time.Now(), throttled, hedge) {
+func (p *Policy[T]) mayRetry(a *account, t budget.Try, hedge bool) bool {
+	if !a.retry(time.Now(), t, hedge) {
 		p.note(&p.stats.retryRefused, CallEventRetryRefused)
 		return false
 	}

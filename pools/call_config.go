@@ -8,6 +8,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
 )
 
 // CallConfig tunes the defence around calls to one dependency. The zero value is a timeout of 10 s and one attempt.
@@ -20,11 +23,12 @@ type CallConfig struct {
 	AttemptTimeout time.Duration
 	// Bulkhead is held for the whole call. Callers wait in its room. Nil means none.
 	Bulkhead *Bulkhead
-	// Admit asks the breaker and what else belongs to the destination: [Breaker.Admit] or [Destinations.For]. Whatever
-	// happens inside, the breaker sees one call. Nil means none.
+	// Breaker sees one call, whatever happens inside. Nil means none.
+	Breaker *breaker.Breaker
+	// Admit asks the breaker and the limits of a destination: see [Destinations.For]. It sees one call, too. Nil means none.
 	Admit func(now time.Time) (Permit, Verdict)
 	// Budget bounds retries and hedges, beside the budget of the destination behind Admit. Nil means none.
-	Budget *Budget
+	Budget *budget.Budget
 	// MaxAttempts includes the first. Zero means 3. Without Retryable there is only one.
 	MaxAttempts int
 	// Backoff is the wait after so many failed attempts, counted from 1. Nil means a random time up to
@@ -37,7 +41,7 @@ type CallConfig struct {
 	Throttled func(error) bool
 	// Outcome tells the breaker what an error means. It is not asked about nil (Success) or when the caller cancelled
 	// (Ignored). Nil means Failure for all.
-	Outcome func(error) Outcome
+	Outcome func(error) breaker.Outcome
 	// Idempotent says that a call may be carried out twice. Without it there is no hedge.
 	Idempotent bool
 	// HedgeAfter is how long an attempt may take before a second one is started beside it: the 95th percentile of latency, or
@@ -101,7 +105,7 @@ func (c CallConfig) withDefaults() CallConfig {
 		c.Throttled = func(error) bool { return false }
 	}
 	if c.Outcome == nil {
-		c.Outcome = func(error) Outcome { return OutcomeFailure }
+		c.Outcome = func(error) breaker.Outcome { return breaker.OutcomeFailure }
 	}
 	return c
 }
@@ -128,12 +132,38 @@ func (c CallConfig) validate() error {
 }
 
 // outcome is what the breaker is told about a whole call.
-func (c *CallConfig) outcome(ctx context.Context, err error) Outcome {
+func (c *CallConfig) outcome(ctx context.Context, err error) breaker.Outcome {
 	switch {
 	case err == nil:
-		return OutcomeSuccess
+		return breaker.OutcomeSuccess
 	case errors.Is(ctx.Err(), context.Canceled):
-		return OutcomeIgnored
+		return breaker.OutcomeIgnored
 	}
 	return c.Outcome(err)
+}
+
+// admit asks the breaker, then the destination: both or none.
+func (c *CallConfig) admit(now time.Time) (trial breaker.Permit, permit Permit, v Verdict) {
+	if c.Breaker != nil {
+		var wait time.Duration
+		if trial, wait = c.Breaker.Admit(now); wait > 0 {
+			v = Verdict{Reason: ReasonBreakerOpen, Wait: wait}
+			if c.Breaker.Override() == breaker.OverrideOpen {
+				v.Reason = ReasonForcedOpen
+			}
+			return trial, permit, v
+		}
+	}
+	if permit, v = c.Admit(now); !v.OK() {
+		trial.Cancel(now)
+	}
+	return trial, permit, v
+}
+
+// retryOf is what another try after an error costs.
+func (c *CallConfig) retryOf(err error) budget.Try {
+	if c.Throttled(err) {
+		return budget.TryThrottled
+	}
+	return budget.TryRetry
 }

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 var (
@@ -48,11 +52,11 @@ func (s *script) call(context.Context) (string, error) {
 func TestCallRetriesInsideTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, err := NewBreaker(BreakerConfig{MinimumCalls: 2, FailurePercent: 100}, nil)
+		b, err := breaker.New(breaker.Config{MinimumCalls: 2, FailurePercent: 100})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := policy(t, CallConfig{Admit: b.Admit, Retryable: isDown, Backoff: constant(time.Second)}, nil)
+		p := policy(t, CallConfig{Breaker: b, Retryable: isDown, Backoff: constant(time.Second)}, nil)
 		dep := &script{errs: []error{errDown, errDown}}
 		start := time.Now()
 		got, err := Call(t.Context(), p, dep.call)
@@ -121,7 +125,7 @@ func times9(err error) []error { return []error{err, err, err, err, err, err, er
 func TestCallRetriesSpendTheBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 30, Cost: 14, ThrottleCost: 5})
+		budget, err := budget.New(budget.Config{Form: budget.FormAWS, Tokens: 30, Cost: 14, ThrottleCost: 5})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,11 +143,11 @@ func TestCallRetriesSpendTheBudget(t *testing.T) {
 func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		budget, err := NewBudget(BudgetConfig{Form: BudgetFormAWS, Tokens: 14})
+		budget, err := budget.New(budget.Config{Form: budget.FormAWS, Tokens: 14})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: RateConfig{Rate: 0.001, Burst: 1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: 0.001, Burst: 1}}})
 		p := policy(t, CallConfig{Retryable: isDown, Budget: budget, Admit: r.For("mail"), Backoff: constant(0)}, nil)
 		dep := &script{errs: times9(errDown)}
 		_, _ = Call(t.Context(), p, dep.call)
@@ -156,9 +160,9 @@ func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 func TestCallTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, _ := NewBreaker(BreakerConfig{}, nil)
+		b, _ := breaker.New(breaker.Config{})
 		p := policy(t, CallConfig{
-			Timeout: 3 * time.Second, AttemptTimeout: 2 * time.Second, Admit: b.Admit, Backoff: constant(0),
+			Timeout: 3 * time.Second, AttemptTimeout: 2 * time.Second, Breaker: b, Backoff: constant(0),
 			Retryable: func(error) bool { return true },
 		}, nil)
 		attempts := 0
@@ -180,9 +184,9 @@ func TestCallTimesOut(t *testing.T) {
 func TestCallOfACallerWhoLeftIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, _ := NewBreaker(BreakerConfig{}, nil)
+		b, _ := breaker.New(breaker.Config{})
 		fell := false
-		p := policy(t, CallConfig{Admit: b.Admit, Retryable: func(error) bool { return true }},
+		p := policy(t, CallConfig{Breaker: b, Retryable: func(error) bool { return true }},
 			func(context.Context, error) (string, error) { fell = true; return "", nil })
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := Call(ctx, p, func(ctx context.Context) (string, error) {
@@ -199,10 +203,10 @@ func TestCallOfACallerWhoLeftIsIgnored(t *testing.T) {
 func TestCallFallsBackLast(t *testing.T) {
 	t.Parallel()
 	bulk, _ := NewBulkhead(BulkheadConfig{Size: 1})
-	b, _ := NewBreaker(BreakerConfig{}, nil)
+	b, _ := breaker.New(breaker.Config{})
 	var cause error
 	var events []CallEvent
-	p := policy(t, CallConfig{Bulkhead: bulk, Admit: b.Admit, Observe: func(e CallEvent) { events = append(events, e) }},
+	p := policy(t, CallConfig{Bulkhead: bulk, Breaker: b, Observe: func(e CallEvent) { events = append(events, e) }},
 		func(_ context.Context, err error) (string, error) {
 			cause = err
 			if errors.Is(err, errInput) {
@@ -220,7 +224,7 @@ func TestCallFallsBackLast(t *testing.T) {
 	}
 	try(errDown, errDown)
 	try(errInput, errInput)
-	b.Force(time.Now(), OverrideOpen)
+	b.Force(time.Now(), breaker.OverrideOpen)
 	try(ErrRefused)
 	var refused *RefusedError
 	if !errors.As(cause, &refused) || refused.Verdict.Reason != ReasonForcedOpen {
@@ -241,8 +245,8 @@ func TestCallPanicGivesEverythingBack(t *testing.T) {
 	t.Parallel()
 	for _, cfg := range []CallConfig{{}, {Idempotent: true, HedgeAfter: time.Hour}} {
 		bulk, _ := NewBulkhead(BulkheadConfig{Size: 1})
-		b, _ := NewBreaker(BreakerConfig{}, nil)
-		cfg.Bulkhead, cfg.Admit = bulk, b.Admit
+		b, _ := breaker.New(breaker.Config{})
+		cfg.Bulkhead, cfg.Breaker = bulk, b
 		p := policy(t, cfg, nil)
 		func() {
 			defer func() {
@@ -273,12 +277,12 @@ func TestCallConfigIsChecked(t *testing.T) {
 func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		form := BudgetConfig{Form: BudgetFormGRPC}
-		own, err := NewBudget(form)
+		form := budget.Config{Form: budget.FormGRPC}
+		own, err := budget.New(form)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: BreakerConfig{FailurePercent: -1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: -1}}})
 		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			cfg.Retryable, cfg.Backoff, cfg.MaxAttempts = isDown, constant(time.Second), 5
 			p := policy(t, cfg, nil)
@@ -298,12 +302,12 @@ func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		form := BudgetConfig{Form: BudgetFormAWS}
-		own, err := NewBudget(form)
+		form := budget.Config{Form: budget.FormAWS}
+		own, err := budget.New(form)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: BreakerConfig{FailurePercent: -1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: -1}}})
 		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			for _, throttled := range []bool{false, true} {
 				cfg.Retryable, cfg.Throttled, cfg.Backoff = isDown, func(error) bool { return throttled }, constant(time.Millisecond)
@@ -317,19 +321,19 @@ func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 		}
 		for i := range 200 { // the worker's way: each attempt has a permit of its own
 			first, _ := r.Admit(time.Now(), Request{Destination: "hooks"})
-			first.Done(time.Now(), OutcomeFailure)
+			first.Done(time.Now(), breaker.OutcomeFailure)
 			again, v := r.Admit(time.Now(), Request{Destination: "hooks", Retry: true})
 			if !v.OK() {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}
-			again.Done(time.Now(), OutcomeSuccess)
+			again.Done(time.Now(), breaker.OutcomeSuccess)
 		}
 		for i := range 100 {
 			p, v := r.Admit(time.Now(), Request{Destination: "down", Retry: true})
 			if ok := i < 35; v.OK() != ok {
 				t.Fatalf("retry %d: %+v", i+1, v)
 			}
-			p.Done(time.Now(), OutcomeFailure)
+			p.Done(time.Now(), breaker.OutcomeFailure)
 		}
 	})
 }

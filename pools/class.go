@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/caisson-go/caisson/pools/internal/stamp"
 )
 
 // Class says how urgent a call is. Calls of a higher class come first. Under overload the sheddable ones are put back first: they
@@ -58,12 +60,12 @@ func (c Class) of(n uint32) uint32 {
 // backlog holds, by class, when the next deferred call would be due.
 type backlog [len(classNames)]int64
 
-var noBacklog = backlog{never, never, never, never}
+var noBacklog = backlog{stamp.Never, stamp.Never, stamp.Never, stamp.Never}
 
 // ahead is the end of the backlog of the classes above c; never if there is none.
 func (b *backlog) ahead(c Class) int64 {
 	if c.rank() == 0 {
-		return never
+		return stamp.Never
 	}
 	return slices.Max(b[:c.rank()])
 }
@@ -76,10 +78,10 @@ func (b *backlog) end() int64 { return slices.Max(b[:]) }
 func (b *backlog) join(c Class, from, place, last int64) (due int64) {
 	rank := c.rank()
 	due = min(max(from, slices.Max(b[:rank+1])), last)
-	b[rank] = min(add(due, place), last)
+	b[rank] = min(stamp.Add(due, place), last)
 	for i := range b[rank+1:] {
 		if behind := &b[rank+1+i]; *behind > from {
-			*behind = min(add(*behind, place), last)
+			*behind = min(stamp.Add(*behind, place), last)
 		}
 	}
 	return due

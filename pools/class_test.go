@@ -10,6 +10,10 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func TestClassesLeavePlacesToThoseBefore(t *testing.T) {
@@ -58,8 +62,8 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 // A destination at its rate limit has a long line of low jobs. One of the first class waits for a token, not for them, and meanwhile they give way.
 func TestLowClassesGiveWay(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: RateConfig{Rate: 10}}})
-	send(t, r, "a", t0, OutcomeSuccess)
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: 10}}})
+	send(t, r, "a", t0, breaker.OutcomeSuccess)
 	var low, first time.Duration
 	for range 100 {
 		low = r.Defer(t0, Request{Destination: "a", Class: 1}, 100*time.Millisecond)
@@ -84,7 +88,7 @@ func TestLowClassesGiveWay(t *testing.T) {
 	if v := r.Peek(at(4*time.Second), Request{Destination: "a", Class: 1}); !v.OK() {
 		t.Errorf("nobody waits any more: %+v", v)
 	}
-	p.Done(now, OutcomeSuccess)
+	p.Done(now, breaker.OutcomeSuccess)
 	if v := r.Peek(now.Add(100*time.Millisecond), Request{Destination: "a", Class: 1}); !v.OK() {
 		t.Errorf("nothing runs, and there is a token: %+v", v)
 	}
@@ -205,11 +209,11 @@ func TestWhoComesBeforeMovesTheOthersOn(t *testing.T) {
 		due   int64
 		want  backlog
 	}{
-		{1, 0, backlog{never, never, 10, never}},
-		{1, 10, backlog{never, never, 20, never}},
-		{2, 20, backlog{never, never, 20, 30}},
-		{0, 0, backlog{never, 10, 30, 40}},
-		{1, 30, backlog{never, 10, 40, 50}},
+		{1, 0, backlog{stamp.Never, stamp.Never, 10, stamp.Never}},
+		{1, 10, backlog{stamp.Never, stamp.Never, 20, stamp.Never}},
+		{2, 20, backlog{stamp.Never, stamp.Never, 20, 30}},
+		{0, 0, backlog{stamp.Never, 10, 30, 40}},
+		{1, 30, backlog{stamp.Never, 10, 40, 50}},
 	} {
 		if due := l.join(tt.class, 0, 10, 1000); due != tt.due || l != tt.want {
 			t.Errorf("%d: class %d is due at %d, lines %v; want %d, %v", i, tt.class, due, l, tt.due, tt.want)
@@ -218,6 +222,7 @@ func TestWhoComesBeforeMovesTheOthersOn(t *testing.T) {
 }
 
 func TestClassIsReadByName(t *testing.T) {
+	t.Parallel()
 	for _, want := range []Class{ClassCriticalPlus, ClassCritical, ClassSheddablePlus, ClassSheddable} {
 		text, _ := want.MarshalText()
 		var got Class

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func zero() float64 { return 0 } // no jitter where jitter only adds
@@ -38,17 +41,17 @@ func TestDeferDrainRate(t *testing.T) {
 		cfg     DestinationConfig
 		calls   int
 		took    time.Duration
-		outcome Outcome
+		outcome breaker.Outcome
 		want    float64
 	}{
-		"unknown":                 {DestinationConfig{}, 0, 0, OutcomeSuccess, defaultDrainRate},
-		"measured":                {DestinationConfig{}, 1500, time.Second, OutcomeSuccess, 50},
-		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, OutcomeSuccess, 30},
-		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, OutcomeSlow, 0.1},
-		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, OutcomeFailure, 150},
-		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, OutcomeSuccess, 150},
-		"rate limit":              {DestinationConfig{Rate: RateConfig{Rate: 4, Burst: 2000}}, 1500, time.Second, OutcomeSuccess, 4 * rateShare},
-		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, OutcomeSuccess, 3},
+		"unknown":                 {DestinationConfig{}, 0, 0, breaker.OutcomeSuccess, defaultDrainRate},
+		"measured":                {DestinationConfig{}, 1500, time.Second, breaker.OutcomeSuccess, 50},
+		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, breaker.OutcomeSuccess, 30},
+		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, breaker.OutcomeSlow, 0.1},
+		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, breaker.OutcomeFailure, 150},
+		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, breaker.OutcomeSuccess, 150},
+		"rate limit":              {DestinationConfig{Rate: limiter.Config{Rate: 4, Burst: 2000}}, 1500, time.Second, breaker.OutcomeSuccess, 4 * rateShare},
+		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, breaker.OutcomeSuccess, 3},
 	} {
 		r := registry(t, DestinationsConfig{Random: zero, Default: tt.cfg})
 		now := t0.Add(tt.took)
@@ -70,9 +73,9 @@ func TestDeferDrainRate(t *testing.T) {
 // What a destination did while it was well says nothing of when its breaker is open: its jobs come back at the default rate.
 func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 5}}})
-	send(t, r, "a", t0, OutcomeSuccess)
-	send(t, r, "a", t0, times(4, OutcomeFailure)...)
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: breaker.Config{MinimumCalls: 5}}})
+	send(t, r, "a", t0, breaker.OutcomeSuccess)
+	send(t, r, "a", t0, times(4, breaker.OutcomeFailure)...)
 	first := r.Defer(t0, Request{Destination: "a"}, time.Minute)
 	if got := r.Defer(t0, Request{Destination: "a"}, time.Minute) - first; got != time.Second/defaultDrainRate {
 		t.Errorf("apart by %v", got)
@@ -127,8 +130,8 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 // A snapshot tells about how many jobs stand in a destination's line, until they have come back.
 func TestSnapshotCountsTheLine(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: BreakerConfig{MinimumCalls: 5}}})
-	send(t, r, "a", t0, times(5, OutcomeFailure)...)
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: breaker.Config{MinimumCalls: 5}}})
+	send(t, r, "a", t0, times(5, breaker.OutcomeFailure)...)
 	waiting := func(now time.Time) int {
 		t.Helper()
 		d, ok := r.Lookup("a", now)

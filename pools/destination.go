@@ -3,64 +3,80 @@ package pools
 import (
 	"math"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // settings is one resolved DestinationConfig. It is immutable and shared by all destinations that use it.
 type settings struct {
-	breaker     BreakerConfig
-	width       int64 // of a breaker's bucket
+	breaker     breaker.Rules
 	concurrency uint32
-	rate        gcra
+	rate        limiter.Rules
 	rateLimit   float64
-	budget      budgetRules
+	budget      budget.Rules
 	drain       float64
 	floor, cap  int64
-	total       *Limiter      // shared by the whole registry; nil if there is no such limit
-	lane        *lane         // shared likewise; nil if the destination is in none
-	aimd        *aimdRules    // nil if the limit on concurrency is fixed
-	timeout     *timeoutRules // nil if it does not adapt
+	total       *limiter.Limiter       // shared by the whole registry; nil if there is no such limit
+	lane        *lane                  // shared likewise; nil if the destination is in none
+	limit       *adaptive.LimitRules   // nil if the limit on concurrency is fixed
+	timeout     *adaptive.TimeoutRules // nil if it does not adapt
 	shared      bool
 	rand        func() float64
 }
 
 // destination is the state of one destination, guarded by the mutex of its guard. At 100,000 of them every word counts.
 type destination struct {
-	name string
-	s    *settings
-	circuit
-	tat     int64 // rate limit
-	used    uint32
+	name    string
+	s       *settings
+	circuit breaker.Circuit
+	tat     int64  // rate limit
+	used    uint32 // tick of the last use
 	latency uint32 // of calls that were answered, in microseconds, a moving average; 0 if there was none
+	out     uint32 // permits out
+	old     uint32 // those of them in the older group
 	since   uint32 // moment at which the older group was complete or, with no permit out, at which the last one came back
 	young   uint16 // how many moments later the younger group last grew
-	took    uint16 // how long calls take as the slow lane sees it, in parts of its threshold, a moving average; 0 if none has ended
-	allowance
-	opt *optional // nil for most
+	marks   marks
+	balance budget.Balance
+	opt     *optional // nil for most
 }
 
 // Hints for refusals whose end nobody can know.
 const (
 	fullHint   = int64(time.Second) // for one permit to come back, if no completion rate is known
 	budgetHint = int64(time.Second)
-	// for those before to be served: they may be quicker than their line
+	// for those above to be served: they may be quicker than their backlog says
 	outrankedHint = int64(5 * time.Second)
+	rampHint      = time.Second
 )
 
-// check tells whether a call would be refused, and for how long. It takes nothing. The order is that of severity;
+// openReason is why the breaker refuses.
+func (d *destination) openReason() Reason {
+	if d.circuit.Override() == breaker.OverrideOpen {
+		return ReasonForcedOpen
+	}
+	return ReasonBreakerOpen
+}
+
+// check returns why and for how long a call is refused. It takes nothing. The order is that of severity;
 // where two waits are known the longer counts.
 func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) {
-	reason, wait := d.circuit.check(&d.s.breaker, now)
-	if reason == ReasonForcedOpen {
-		return reason, wait
+	open := int64(d.circuit.Check(&d.s.breaker, now))
+	if d.circuit.Override() == breaker.OverrideOpen {
+		return ReasonForcedOpen, open
 	}
-	if d.tr != nil && d.tr.throttledUntil-now > wait && d.tr.throttledUntil > now {
-		return ReasonThrottled, d.tr.throttledUntil - now
+	if wait := d.throttledFor(now); wait > open {
+		return ReasonThrottled, wait
 	}
-	if other := d.sharedWait(now); other > wait {
+	if other := d.sharedWait(now); other > open {
 		return ReasonSharedOpen, other
 	}
-	if reason != ReasonOK {
-		return reason, wait
+	if open > 0 {
+		return ReasonBreakerOpen, open
 	}
 	if wait := d.outranked(now, class); wait > 0 {
 		return ReasonOutranked, wait
@@ -71,10 +87,10 @@ func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) 
 	if wait := d.laneWait(now); wait > 0 {
 		return ReasonSlowLaneFull, wait
 	}
-	if wait := d.rate().wait(d.tat, now); wait > 0 {
+	if wait := d.rate().Wait(d.tat, now); wait > 0 {
 		return ReasonRateLimited, wait
 	}
-	if retry && !d.allows(&d.s.budget, now, false) {
+	if retry && !d.balance.Allows(&d.s.budget, now, budget.TryRetry) {
 		return ReasonBudgetEmpty, budgetHint
 	}
 	return ReasonOK, 0
@@ -82,10 +98,11 @@ func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) 
 
 // outranked is how long a call gives way to those before it; 0 if there are none. It does not to an empty room.
 func (d *destination) outranked(now int64, class Class) int64 {
-	if d.tr == nil || d.out == 0 && d.tat <= now {
+	w := d.waits()
+	if w == nil || d.out == 0 && d.tat <= now {
 		return 0
 	}
-	ahead := d.tr.backlog.ahead(class)
+	ahead := w.backlog.ahead(class)
 	if ahead <= now {
 		return 0
 	}
@@ -102,11 +119,11 @@ func (d *destination) fullWait(now int64) int64 {
 
 // measured is how many calls per second completed in the breaker's window; 0 if too few did to tell.
 func (d *destination) measured(now int64) float64 {
-	t := d.win.tally(slot(now, d.s.width))
-	if t.calls < uint64(d.s.breaker.MinimumCalls) {
+	completed := d.circuit.Calls(&d.s.breaker, now).Completed
+	if completed < uint64(d.s.breaker.MinimumCalls) {
 		return 0
 	}
-	return float64(t.calls) / d.s.breaker.Window.Seconds()
+	return float64(completed) / d.s.breaker.Window.Seconds()
 }
 
 // answered adds a call that took d nanoseconds to the moving average, with a weight of 1/8.
@@ -132,14 +149,14 @@ func (d *destination) capacity() float64 {
 // corrects that with what it sees: while none has been answered, they take at least as long as jobs have been deferred for. So the
 // backlog of a quick destination is back at once, and that of one that hangs comes less and less often.
 func (d *destination) guess(at int64) float64 {
-	t := d.degrade()
-	if d.state != StateClosed || d.s.concurrency == 0 {
+	if d.circuit.State() != breaker.StateClosed || d.s.concurrency == 0 {
 		return defaultDrainRate
 	}
-	if t.blind == never {
-		t.blind = at
+	w := d.waiting()
+	if w.blind == stamp.Never {
+		w.blind = at
 	}
-	return float64(d.limit()) * 1e9 / float64(max(at-t.blind, quickCall))
+	return float64(d.limit()) * 1e9 / float64(max(at-w.blind, quickCall))
 }
 
 // quickCall is how long a call is supposed to take before one was answered.
@@ -148,24 +165,24 @@ const quickCall = int64(20 * time.Millisecond)
 // plain says that there is nothing to ask or take but the permit: the destination is well and has no rate limit.
 func (d *destination) plain(class Class) bool {
 	s := d.s
-	return d.tr == nil && (d.opt == nil || d.opt.peer == nil) && d.state == StateClosed && d.override == OverrideNone && s.rate.interval == 0 && s.total == nil &&
+	return d.circuit.Closed() && (d.opt == nil || d.opt.peer == nil && d.opt.wait == nil) && !s.rate.Limits() && s.total == nil &&
 		(s.concurrency == 0 || d.out < class.of(d.limit()))
 }
 
 // admit takes everything that a call needs, or nothing.
 func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (Permit, Verdict) {
-	at := stamp(now)
+	at := stamp.Of(now)
 	d.touch(at)
 	if !retry && d.plain(class) && d.quick(at) {
-		return Permit{g: g, d: d, start: at, gen: d.gen, group: d.begin(at)}, Verdict{}
+		return Permit{g: g, d: d, trial: d.circuit.Trial(at), group: d.begin(at)}, Verdict{}
 	}
-	d.settled(&d.s.breaker, at)
+	d.settled(at)
 	if reason, wait := d.check(at, retry, class); reason != ReasonOK {
 		return Permit{}, Verdict{Reason: reason, Wait: time.Duration(wait)}
 	}
-	step := d.rampStep(&d.s.breaker, at)
-	if d.rampHolds(step) {
-		return Permit{}, Verdict{Reason: ReasonBreakerOpen, Wait: time.Duration(probeHint)}
+	step, held := d.circuit.RampHolds(&d.s.breaker, at)
+	if held {
+		return Permit{}, Verdict{Reason: ReasonBreakerOpen, Wait: rampHint}
 	}
 	if !d.takeLane(at) { // somebody was quicker since check
 		return Permit{}, Verdict{Reason: ReasonSlowLaneFull, Wait: time.Duration(d.s.lane.over)}
@@ -177,21 +194,32 @@ func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (P
 		}
 	}
 	group := d.begin(at)
-	d.rampTake(step)
-	d.tat = d.rate().take(d.tat, at)
+	d.circuit.RampPass(step)
+	d.tat = d.rate().Take(d.tat, at)
+	last := budget.TryFirst
 	if retry {
-		d.spend(&d.s.budget, false)
+		last = budget.TryRetry
+		d.balance.Take(&d.s.budget, last)
 	}
-	probe, ch := d.circuit.admit(&d.s.breaker, at)
+	trial, ch := d.circuit.Admit(&d.s.breaker, at)
 	d.notify(g, now, ch)
-	return Permit{g: g, d: d, start: at, gen: d.gen, group: group, probe: probe, last: lastTry{retry: retry}}, Verdict{}
+	return Permit{g: g, d: d, trial: trial, group: group, last: last}, Verdict{}
 }
 
-// notify queues a transition for the hooks.
-func (d *destination) notify(g *guard, now time.Time, ch change) {
-	if ch.reason != "" {
-		g.hooks.push(Transition{Destination: d.name, From: ch.from, To: ch.to, Reason: ch.reason, At: now})
+// notify queues a transition for the hook.
+func (d *destination) notify(g *guard, now time.Time, ch breaker.Change) {
+	if ch.Reason != "" {
+		g.hooks.Push(ch.At(now, d.name))
 	}
+}
+
+// reset closes the breaker and forgets what calls wait for.
+func (d *destination) reset(at int64) breaker.Change {
+	d.setTook(0)
+	if w := d.waits(); w != nil {
+		w.throttledUntil, w.backlog = stamp.Never, noBacklog
+	}
+	return d.circuit.Reset(at)
 }
 
 // touch remembers the last use in ticks; it wraps, like slots.
@@ -200,35 +228,30 @@ func (d *destination) touch(at int64) { d.used = tick(at) }
 // tick numbers spans of 2^30 ns, a little more than a second: a shift costs a tenth of a division.
 func tick(at int64) uint32 { return uint32(at >> 30) } //nolint:gosec // it wraps
 
-// evictable reports whether forgetting d loses nothing: closed, not overridden, no permit out, no gate, ramp, deferred job or
+// evictable reports whether forgetting d loses nothing: closed, not overridden, no permit out, no throttle, ramp, deferred job or
 // rate debt, and unused for longer than idle and the window.
 func (d *destination) evictable(at int64, idle time.Duration) bool {
-	if d.state != StateClosed || d.override != OverrideNone || d.out > 0 || d.tat > at {
+	if d.circuit.State() != breaker.StateClosed || d.circuit.Override() != breaker.OverrideNone || d.out > 0 || d.tat > at {
 		return false
 	}
 	ticks := int32(tick(at)-d.used) - 1 // whole ones
 	if time.Duration(ticks)<<30 <= max(idle, d.s.breaker.Window) {
 		return false
 	}
-	return d.settled(&d.s.breaker, at)
+	return d.settled(at)
 }
 
 // configure changes the settings and keeps permits, state and counts.
 func (d *destination) configure(at int64, s *settings) {
-	if d.win != nil && s.width != d.s.width {
-		d.win.tally(slot(at, d.s.width))
-		d.win.rebase(slot(at, s.width))
-	}
-	if s.budget.form != d.s.budget.form || s.budget.width != d.s.budget.width {
-		d.allowance = allowance{head: slot(at, s.budget.width)}
-	}
+	d.circuit.Configure(&d.s.breaker, &s.breaker, at)
+	d.balance.Reset(&d.s.budget, &s.budget, at)
 	if s.lane == nil {
 		d.setLaned(false)
 	}
 	d.s = s
 	if d.opt != nil {
-		if s.aimd == nil {
-			d.opt.aimd = aimd{}
+		if s.limit == nil {
+			d.opt.limit = adaptive.LimitState{}
 		}
 		if !s.shared {
 			d.opt.peer = nil
@@ -240,13 +263,12 @@ func (d *destination) configure(at int64, s *settings) {
 	}
 }
 
-// deferFor gives a deferred job its place in the line of this destination. The line spreads the jobs of one worker; jitter only keeps
-// several workers apart, and a place of it does. Under a rate limit it has to be less than what the line is slower than the limit: a job
-// that comes too early for its token loses its turn, and the token with it.
+// deferFor queues a deferred job. The queue spreads the jobs of one worker; jitter only keeps several workers apart. Under a rate limit the
+// jitter is less than what the queue is slower than the limit: a job that comes too early for its token loses its turn, and the token with it.
 func (d *destination) deferFor(at int64, hint time.Duration, class Class) time.Duration {
-	s, t := d.s, d.degrade()
-	last, place := add(at, s.cap), int64(math.Ceil(1e9/d.drainRate(at)))
-	due := t.backlog.join(class, add(at, int64(max(hint, 0))), place, last)
+	s, w := d.s, d.waiting()
+	last, place := stamp.Add(at, s.cap), int64(math.Ceil(1e9/d.drainRate(at)))
+	due := w.backlog.join(class, stamp.Add(at, int64(max(hint, 0))), place, last)
 	delay := min(max(due-at, s.floor), int64(float64(s.cap)/deferJitter))
 	spread := float64(max(place, s.floor))
 	if s.rateLimit > 0 && s.drain <= 0 {
@@ -267,7 +289,7 @@ func (d *destination) drainRate(at int64) float64 {
 		return d.s.drain
 	}
 	rate := d.measured(at)
-	if d.state == StateClosed {
+	if d.circuit.State() == breaker.StateClosed {
 		rate = max(rate, d.capacity())
 	}
 	if rate == 0 {

@@ -7,6 +7,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/notify"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // Overflow is the name of the destination that newcomers share while the registry is full of ones that cannot be forgotten.
@@ -16,18 +21,18 @@ const Overflow = "(overflow)"
 // [NormalizeDestination]; the empty name means no destination and is always admitted.
 //
 // It remembers at most Max destinations. Idle healthy ones are forgotten, a few at each access; they come back with a full retry
-// budget. One that is open, overridden, gated, in use, being ramped, over its rate or awaited by deferred jobs is never forgotten. When none can be, newcomers share the destination [Overflow] until there is room: its
+// budget. One that is open, overridden, throttled, in use, being ramped, over its rate or awaited by deferred jobs is never forgotten. When none can be, newcomers share the destination [Overflow] until there is room: its
 // limits are the default ones, or an override of that name, and bound all of them together, its breaker too.
 type Destinations struct {
 	table    atomic.Pointer[table]
 	configMu sync.Mutex                 // one Configure or Set at a time
 	own      map[DestinationConfig]*own // what Set was given; guarded by configMu
-	total    *Limiter
+	total    *limiter.Limiter
 	held     *atomic.Int64                   // calls in the slow lane
 	shareMu  sync.Mutex                      // one Share at a time
-	peers    atomic.Pointer[map[string]peer] // what Share was told; nil if nothing
+	peers    atomic.Pointer[map[string]peer] // what Share was given; nil if nothing
 	random   func() float64
-	hooks    hooks
+	hooks    notify.Queue[breaker.Transition]
 
 	seed     maphash.Seed
 	shards   []shard
@@ -56,14 +61,17 @@ const (
 // NewDestinations returns an empty registry.
 func NewDestinations(cfg DestinationsConfig) (*Destinations, error) {
 	cfg = cfg.withDefaults()
-	total := &Limiter{tat: never, g: newGCRA(cfg.Rate)}
+	total, err := limiter.New(cfg.Rate)
+	if err != nil {
+		return nil, fmt.Errorf("destinations: total rate limit: %w", err)
+	}
 	held := new(atomic.Int64)
 	t, err := newTable(cfg, total, held, cfg.Random)
 	if err != nil {
 		return nil, fmt.Errorf("destinations: %w", err)
 	}
 	r := &Destinations{
-		total: total, held: held, random: cfg.Random, hooks: hooks{fn: cfg.OnTransition}, seed: maphash.MakeSeed(), own: map[DestinationConfig]*own{},
+		total: total, held: held, random: cfg.Random, hooks: notify.Queue[breaker.Transition]{Fn: cfg.OnTransition}, seed: maphash.MakeSeed(), own: map[DestinationConfig]*own{},
 	}
 	r.table.Store(t)
 	n := 1
@@ -79,7 +87,7 @@ func NewDestinations(cfg DestinationsConfig) (*Destinations, error) {
 }
 
 func newDestination(name string, s *settings) *destination {
-	return &destination{name: name, s: s, tat: never}
+	return &destination{name: name, s: s, tat: stamp.Never}
 }
 
 // Configure replaces the limits of all destinations, those in use too, except what [Destinations.Set] gave to some: of that only the zero
@@ -105,7 +113,7 @@ func (r *Destinations) Configure(now time.Time, cfg DestinationsConfig) error {
 	for o, s := range owns {
 		o.settings.Store(s)
 	}
-	at := stamp(now)
+	at := stamp.Of(now)
 	r.each(func(s *shard) {
 		for name, d := range s.m {
 			d.configure(at, s.settings(name, t))
@@ -249,4 +257,4 @@ func (r *Destinations) makeRoom(s *shard, at int64, t *table) bool {
 func (r *Destinations) Len() int { return int(r.count.Load()) }
 
 // HookPanics is how often OnTransition has panicked.
-func (r *Destinations) HookPanics() uint64 { return r.hooks.panicked() }
+func (r *Destinations) HookPanics() uint64 { return r.hooks.Panics() }

@@ -6,6 +6,11 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // defaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
@@ -24,21 +29,21 @@ const (
 // DestinationConfig tunes what one destination may be sent.
 type DestinationConfig struct {
 	// Breaker opens when the destination is sick. The zero value has sensible defaults.
-	Breaker BreakerConfig
+	Breaker breaker.Config
 	// Concurrency is how many calls may run at once. Zero or negative means no limit.
 	Concurrency int
 	// Adaptive lets the limit on concurrency find itself. The zero value keeps it where it is.
-	Adaptive AdaptiveConfig
+	Adaptive adaptive.LimitConfig
 	// Timeout lets the timeout of calls follow how long they take. Ask for it with [Permit.Timeout]. The zero value has none.
-	Timeout AdaptiveTimeoutConfig
+	Timeout adaptive.TimeoutConfig
 	// Lane says whether the destination is in the registry's slow lane while it is slow. Inherit means On. Off is for what is slow by nature.
 	Lane Toggle
-	// Shared lets the destination hear what other workers know: see [Destinations.Share]. Inherit means Off.
+	// Shared lets the destination take part in what other workers know: see [Destinations.Share]. Inherit means Off.
 	Shared Toggle
 	// Rate limits calls per second. The zero value limits nothing.
-	Rate RateConfig
+	Rate limiter.Config
 	// Budget bounds retries. The zero value is 10 % of the successes plus 3 per second.
-	Budget BudgetConfig
+	Budget budget.Config
 	// DrainRate is how many deferred jobs per second come back. Zero or negative means what the destination was seen to
 	// answer, at most Rate, or a guess while nothing is known. See [Destinations.Defer].
 	DrainRate float64
@@ -51,14 +56,14 @@ type DestinationConfig struct {
 // over fills the zero fields of c from base.
 func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
 	return DestinationConfig{
-		Breaker:     c.Breaker.over(base.Breaker),
+		Breaker:     c.Breaker.Over(base.Breaker),
 		Concurrency: cmp.Or(c.Concurrency, base.Concurrency),
-		Adaptive:    c.Adaptive.over(base.Adaptive),
-		Timeout:     c.Timeout.over(base.Timeout),
+		Adaptive:    c.Adaptive.Over(base.Adaptive),
+		Timeout:     c.Timeout.Over(base.Timeout),
 		Lane:        cmp.Or(c.Lane, base.Lane),
 		Shared:      cmp.Or(c.Shared, base.Shared),
-		Rate:        RateConfig{Rate: cmp.Or(c.Rate.Rate, base.Rate.Rate), Burst: cmp.Or(c.Rate.Burst, base.Rate.Burst)},
-		Budget:      c.Budget.over(base.Budget),
+		Rate:        limiter.Config{Rate: cmp.Or(c.Rate.Rate, base.Rate.Rate), Burst: cmp.Or(c.Rate.Burst, base.Rate.Burst)},
+		Budget:      c.Budget.Over(base.Budget),
 		DrainRate:   cmp.Or(c.DrainRate, base.DrainRate),
 		DeferFloor:  cmp.Or(c.DeferFloor, base.DeferFloor),
 		DeferCap:    cmp.Or(c.DeferCap, base.DeferCap),
@@ -66,12 +71,12 @@ func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
 }
 
 func (c DestinationConfig) withDefaults() DestinationConfig {
-	c.Breaker = c.Breaker.withDefaults()
+	c.Breaker = c.Breaker.WithDefaults()
 	c.Concurrency = max(c.Concurrency, 0)
-	c.Adaptive = c.Adaptive.withDefaults()
-	c.Timeout = c.Timeout.withDefaults()
+	c.Adaptive = c.Adaptive.WithDefaults()
+	c.Timeout = c.Timeout.WithDefaults()
 	c.Rate.Rate = max(c.Rate.Rate, 0)
-	c.Budget = c.Budget.withDefaults()
+	c.Budget = c.Budget.WithDefaults()
 	c.DrainRate = max(c.DrainRate, 0)
 	c.DeferFloor = cmp.Or(c.DeferFloor, 100*time.Millisecond)
 	c.DeferCap = cmp.Or(c.DeferCap, 15*time.Minute)
@@ -79,19 +84,19 @@ func (c DestinationConfig) withDefaults() DestinationConfig {
 }
 
 func (c DestinationConfig) validate() error {
-	if err := c.Breaker.validate(); err != nil {
+	if err := c.Breaker.Validate(); err != nil {
 		return fmt.Errorf("breaker: %w", err)
 	}
-	if err := c.Adaptive.validate(); err != nil {
+	if err := c.Adaptive.Validate(); err != nil {
 		return fmt.Errorf("adaptive: %w", err)
 	}
-	if err := c.Timeout.validate(); err != nil {
+	if err := c.Timeout.Validate(); err != nil {
 		return fmt.Errorf("timeout: %w", err)
 	}
-	if err := c.Rate.validate(); err != nil {
+	if err := c.Rate.Validate(); err != nil {
 		return fmt.Errorf("rate limit: %w", err)
 	}
-	if err := c.Budget.validate(); err != nil {
+	if err := c.Budget.Validate(); err != nil {
 		return fmt.Errorf("budget: %w", err)
 	}
 	switch {
@@ -121,7 +126,7 @@ type DestinationsConfig struct {
 	// SlowLane keeps slow destinations from holding every place. The zero value does not.
 	SlowLane SlowLaneConfig
 	// Rate limits all destinations together. A call that another limit refuses takes nothing from it.
-	Rate RateConfig
+	Rate limiter.Config
 	// Max is how many destinations are remembered; beyond that newcomers share one. Zero means 100,000.
 	Max int
 	// IdleAfter is how long an unused, healthy destination is remembered. Zero means 10 min. It is never
@@ -129,7 +134,7 @@ type DestinationsConfig struct {
 	IdleAfter time.Duration
 	// OnTransition is called after each transition of any breaker: outside all locks, one at a time and in order. It may call
 	// back and may panic. May be nil. Configure does not change it.
-	OnTransition func(Transition)
+	OnTransition func(breaker.Transition)
 	// Random returns numbers uniform in [0,1), for jitter. It must be safe for concurrent use. Nil means math/rand/v2.
 	// Configure does not change it.
 	Random func() float64
@@ -147,7 +152,7 @@ func (c DestinationsConfig) withDefaults() DestinationsConfig {
 }
 
 func (c DestinationsConfig) validate() error {
-	if err := c.Rate.validate(); err != nil {
+	if err := c.Rate.Validate(); err != nil {
 		return fmt.Errorf("total rate limit: %w", err)
 	}
 	if err := c.SlowLane.validate(); err != nil {
@@ -169,12 +174,12 @@ type table struct {
 	byName map[string]*settings
 	max    int64
 	idle   time.Duration
-	total  *Limiter // nil if there is no such limit
-	lane   *lane    // likewise
+	total  *limiter.Limiter // nil if there is no such limit
+	lane   *lane            // likewise
 	random func() float64
 }
 
-func newTable(c DestinationsConfig, total *Limiter, held *atomic.Int64, random func() float64) (*table, error) {
+func newTable(c DestinationsConfig, total *limiter.Limiter, held *atomic.Int64, random func() float64) (*table, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
@@ -221,10 +226,10 @@ func (t *table) resolve(c DestinationConfig) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{
-		breaker: c.Breaker, width: c.Breaker.width(), concurrency: uint32(c.Concurrency),
-		rate: newGCRA(c.Rate), rateLimit: c.Rate.Rate, budget: newBudgetRules(c.Budget), drain: c.DrainRate,
+		breaker: breaker.NewRules(c.Breaker, t.random), concurrency: uint32(c.Concurrency),
+		rate: limiter.NewRules(c.Rate), rateLimit: c.Rate.Rate, budget: budget.NewRules(c.Budget), drain: c.DrainRate,
 		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: t.total, rand: t.random,
-		aimd: newAIMD(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: newTimeoutRules(c.Timeout), shared: c.Shared == ToggleOn,
+		limit: adaptive.NewLimitRules(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: adaptive.NewTimeoutRules(c.Timeout), shared: c.Shared == ToggleOn,
 	}
 	if c.Lane != ToggleOff {
 		s.lane = t.lane

@@ -5,15 +5,20 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/internal/breakermodel"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // modelDestination holds each limit apart, in its simplest form.
 type modelDestination struct {
-	breaker modelBreaker
-	gate    time.Time
-	out     map[int]modelTaken
-	calls   []time.Time // that hold a rate token of the destination
-	tokens  int         // of an AWS budget
+	breaker   *breakermodel.Breaker
+	throttled time.Time
+	out       map[int]modelTaken
+	calls     []time.Time // that hold a rate token of the destination
+	tokens    int         // of an AWS budget
 }
 
 type modelTaken struct {
@@ -39,20 +44,19 @@ func conforms(calls []time.Time, now time.Time, burst int) bool {
 }
 
 func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time) Reason {
-	reason := m.breaker.reason(now)
-	wait := time.Duration(0)
-	if reason == ReasonBreakerOpen && m.breaker.state == StateOpen {
-		wait = m.breaker.until.Sub(now)
-	} else if reason == ReasonBreakerOpen {
+	open, wait := m.breaker.Refuses(now), time.Duration(0)
+	if open && m.breaker.State == breaker.StateOpen {
+		wait = m.breaker.Until.Sub(now)
+	} else if open {
 		wait = time.Second // at most: leases are long here
 	}
 	switch {
-	case reason == ReasonForcedOpen:
-		return reason
-	case m.gate.After(now) && m.gate.Sub(now) > wait:
+	case m.breaker.Override == breaker.OverrideOpen:
+		return ReasonForcedOpen
+	case m.throttled.After(now) && m.throttled.Sub(now) > wait:
 		return ReasonThrottled
-	case reason != ReasonOK:
-		return reason
+	case open:
+		return ReasonBreakerOpen
 	case len(m.out) >= modelConcurrency:
 		return ReasonConcurrencyFull
 	case !conforms(m.calls, now, modelBurst):
@@ -67,16 +71,16 @@ func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time)
 
 func TestDestinationsMatchTheModel(t *testing.T) {
 	t.Parallel()
-	breaker := BreakerConfig{
+	limits := breaker.Config{
 		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: -1, Probes: 2,
 		ProbesToClose: 2, ProbeLease: time.Hour,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := NewDestinations(DestinationsConfig{
-			Rate: RateConfig{Rate: 1, Burst: modelTotal},
+			Rate: limiter.Config{Rate: 1, Burst: modelTotal},
 			Default: DestinationConfig{
-				Breaker: breaker, Concurrency: modelConcurrency, Rate: RateConfig{Rate: 1, Burst: modelBurst},
-				Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: modelTokens},
+				Breaker: limits, Concurrency: modelConcurrency, Rate: limiter.Config{Rate: 1, Burst: modelBurst},
+				Budget: budget.Config{Form: budget.FormAWS, Tokens: modelTokens},
 			},
 		})
 		if err != nil {
@@ -85,18 +89,18 @@ func TestDestinationsMatchTheModel(t *testing.T) {
 		w := &modelWorld{r: r, now: t0, permits: map[int]*Permit{}, owner: map[int]string{}, dests: map[string]*modelDestination{}}
 		for _, name := range []string{"a", "b"} {
 			m := &modelDestination{out: map[int]modelTaken{}, tokens: modelTokens}
-			m.breaker = modelBreaker{cfg: breaker.withDefaults(), probes: map[int]time.Time{}, permits: map[int]modelPermit{}}
+			m.breaker = breakermodel.New(limits.WithDefaults())
 			w.dests[name] = m
 		}
 		t.Repeat(map[string]func(*rapid.T){
-			"wait":   w.wait,
-			"admit":  w.admit,
-			"again":  w.admit,
-			"done":   w.done,
-			"cancel": w.cancel,
-			"gate":   w.gate,
-			"force":  w.force,
-			"":       w.check,
+			"wait":     w.wait,
+			"admit":    w.admit,
+			"again":    w.admit,
+			"done":     w.done,
+			"cancel":   w.cancel,
+			"throttle": w.throttle,
+			"force":    w.force,
+			"":         w.check,
 		})
 	})
 }
@@ -150,7 +154,7 @@ func (w *modelWorld) admit(t *rapid.T) {
 	id := w.next
 	w.next++
 	w.permits[id], w.owner[id] = &p, name
-	m.breaker.admit(id, w.now)
+	m.breaker.Admit(id, w.now)
 	m.out[id] = modelTaken{retry, w.now}
 	m.calls, w.total = append(m.calls, w.now), append(w.total, w.now)
 	if retry {
@@ -163,21 +167,21 @@ func (w *modelWorld) done(t *rapid.T) {
 	if m == nil {
 		return
 	}
-	o := rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeFailure, OutcomeFailure, OutcomeSlow, OutcomeIgnored}).Draw(t, "outcome")
+	o := rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeSlow, breaker.OutcomeIgnored}).Draw(t, "outcome")
 	w.permits[id].Done(w.now, o)
 	taken, out := m.out[id]
 	if !out {
 		return
 	}
 	delete(m.out, id)
-	if o == OutcomeSuccess || o == OutcomeSlow {
+	if o == breaker.OutcomeSuccess || o == breaker.OutcomeSlow {
 		refund := 1
 		if taken.retry {
 			refund = 14
 		}
 		m.tokens = min(m.tokens+refund, modelTokens)
 	}
-	m.breaker.done(id, w.now, o)
+	m.breaker.Done(id, w.now, o)
 }
 
 // cancel is only right to compare at the time of the admission: later the model's bucket has leaked what never was in it.
@@ -196,22 +200,22 @@ func (w *modelWorld) cancel(t *rapid.T) {
 	if taken.retry {
 		m.tokens = min(m.tokens+14, modelTokens)
 	}
-	m.breaker.done(id, w.now, OutcomeIgnored)
+	m.breaker.Done(id, w.now, breaker.OutcomeIgnored)
 }
 
-func (w *modelWorld) gate(t *rapid.T) {
+func (w *modelWorld) throttle(t *rapid.T) {
 	name, m := w.pick(t)
 	until := w.now.Add(time.Duration(rapid.IntRange(-5, 10).Draw(t, "seconds")) * time.Second)
 	w.r.Throttle(name, w.now, until)
-	if until.After(m.gate) && until.After(w.now) {
-		m.gate = until
+	if until.After(m.throttled) && until.After(w.now) {
+		m.throttled = until
 	}
 }
 
 func (w *modelWorld) force(t *rapid.T) {
 	name, m := w.pick(t)
-	m.breaker.override = rapid.SampledFrom([]Override{OverrideNone, OverrideNone, OverrideNone, OverrideOpen, OverrideClosed}).Draw(t, "override")
-	w.r.Force(name, w.now, m.breaker.override)
+	m.breaker.Override = rapid.SampledFrom([]breaker.Override{breaker.OverrideNone, breaker.OverrideNone, breaker.OverrideNone, breaker.OverrideOpen, breaker.OverrideClosed}).Draw(t, "override")
+	w.r.Force(name, w.now, m.breaker.Override)
 }
 
 func (w *modelWorld) check(t *rapid.T) {
@@ -220,8 +224,8 @@ func (w *modelWorld) check(t *rapid.T) {
 		if !ok {
 			continue
 		}
-		if s.State != m.breaker.state || s.InUse != len(m.out) || s.RetriesLeft != m.tokens/14 {
-			t.Fatalf("%s: %+v, want %v, %d in use, %d tokens", name, s, m.breaker.state, len(m.out), m.tokens)
+		if s.State != m.breaker.State || s.InUse != len(m.out) || s.RetriesLeft != m.tokens/14 {
+			t.Fatalf("%s: %+v, want %v, %d in use, %d tokens", name, s, m.breaker.State, len(m.out), m.tokens)
 		}
 	}
 }

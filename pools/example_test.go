@@ -7,31 +7,12 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
-
-func ExampleBreaker() {
-	breaker, err := pools.NewBreaker(pools.BreakerConfig{MinimumCalls: 3, OpenJitter: -1}, func(t pools.Transition) {
-		fmt.Printf("%v -> %v: %s\n", t.From, t.To, t.Reason)
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	now := time.Now()
-	for range 3 {
-		permit, _ := breaker.Admit(now)
-		permit.Done(now, pools.OutcomeFailure)
-	}
-	_, verdict := breaker.Admit(now)
-	fmt.Println(verdict.Reason, verdict.Wait)
-	// Output:
-	// closed -> open: failure_rate
-	// breaker_open 30s
-}
 
 func ExampleDestinations() {
 	destinations, err := pools.NewDestinations(pools.DestinationsConfig{
-		Default: pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 1},
+		Default: pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: 1},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -41,7 +22,7 @@ func ExampleDestinations() {
 	permit, _ := destinations.Admit(now, pools.Request{Destination: "https://hooks.example/order?id=1"})
 	_, verdict := destinations.Admit(now, pools.Request{Destination: "https://hooks.example/order?id=2"})
 	fmt.Println(verdict.Reason)
-	permit.Done(now, pools.OutcomeSuccess)
+	permit.Done(now, breaker.OutcomeSuccess)
 
 	destinations.Throttle("hooks.example", now, now.Add(2*time.Minute)) // it answered 429 with Retry-After
 	verdict = destinations.Peek(now, pools.Request{Destination: "hooks.example"})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/budget"
 )
 
 // try is how one run of fn ended.
@@ -43,7 +45,7 @@ func (p *Policy[T]) hedge(ctx context.Context, a *account, fn func(context.Conte
 	for running > 0 {
 		select {
 		case <-timer.C:
-			if best == nil && ctx.Err() == nil && p.mayRetry(a, false, true) {
+			if best == nil && ctx.Err() == nil && p.mayRetry(a, budget.TryRetry, true) {
 				p.note(&p.stats.hedged, CallEventHedged)
 				start(true)
 				running++

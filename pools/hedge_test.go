@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/budget"
 )
 
 // replica answers each call after its own time; a cancelled call ends at once.
@@ -88,7 +90,7 @@ func TestHedge(t *testing.T) {
 func TestHedgeSpendsTheRetryBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: BudgetConfig{Form: BudgetFormAWS, Tokens: 14}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Form: budget.FormAWS, Tokens: 14}}})
 		p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Second, Admit: r.For("mail")}, nil)
 		for _, want := range []int32{2, 1} { // the second call finds an empty budget
 			dep := &replica{takes: []time.Duration{5 * time.Second, 5 * time.Second}}

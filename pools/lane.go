@@ -70,9 +70,9 @@ func (d *destination) pace(now int64) pace {
 	switch {
 	case d.out > 0 && lasted > l.over:
 		return paceSlow
-	case d.took == 0:
+	case d.took() == 0:
 		return paceNew
-	case d.took <= laneParts:
+	case d.took() <= laneParts:
 		return paceQuick
 	case d.out == 0 && lasted > laneProbation*l.over:
 		return paceNew
@@ -82,7 +82,7 @@ func (d *destination) pace(now int64) pace {
 
 // quick says that no lane stands in the way of a call, and that none has to be told of it.
 func (d *destination) quick(now int64) bool {
-	return d.s.lane == nil || !d.laned && d.pace(now) == paceQuick
+	return d.s.lane == nil || !d.laned() && d.pace(now) == paceQuick
 }
 
 // limit is how many calls may be in the lane beside one more of this destination.
@@ -104,7 +104,7 @@ func (d *destination) laneWait(now int64) int64 {
 		return 0
 	}
 	held := l.held.Load()
-	if !d.laned {
+	if !d.laned() {
 		held += int64(d.out)
 	}
 	switch {
@@ -124,7 +124,7 @@ func (d *destination) takeLane(now int64) bool {
 	}
 	p := d.pace(now)
 	d.setLaned(p != paceQuick)
-	if !d.laned {
+	if !d.laned() {
 		return true
 	}
 	for limit := l.limit(p, d.out); ; {
@@ -146,17 +146,17 @@ func (d *destination) release(now int64, group uint8) {
 
 // leaveLane gives back the slot of a call that ended, or was not made after all.
 func (d *destination) leaveLane() {
-	if d.laned {
+	if d.laned() {
 		d.s.lane.held.Add(-1)
 	}
 }
 
 // setLaned moves the calls in flight into the lane, or out of it.
 func (d *destination) setLaned(on bool) {
-	if d.laned == on {
+	if d.laned() == on {
 		return
 	}
-	d.laned = on
+	d.marks ^= lanedMark
 	if on {
 		d.s.lane.held.Add(int64(d.out))
 	} else {
@@ -171,10 +171,10 @@ func (d *destination) paced(now, took int64) {
 		return
 	}
 	parts := max(min(took, laneCeiling*l.over)*laneParts/l.over, 1)
-	if d.took != 0 {
-		parts = (int64(d.took)*(laneWeight-1) + parts + laneWeight - 1) / laneWeight
+	if d.took() != 0 {
+		parts = (d.took()*(laneWeight-1) + parts + laneWeight - 1) / laneWeight
 	}
-	d.took = uint16(parts) //nolint:gosec // at most laneCeiling*laneParts
+	d.setTook(parts)
 	d.setLaned(d.pace(now) != paceQuick)
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // laneModel knows of each destination only what is beyond doubt: that it is slow, or that it is not.
@@ -63,7 +65,7 @@ func TestSlowLaneProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &laneModel{now: t0, dests: map[string]*lanePast{}, cfg: DestinationsConfig{
 			SlowLane: SlowLaneConfig{Slots: 2, Over: laneOver}, IdleAfter: time.Minute,
-			Default: DestinationConfig{Concurrency: 4, Breaker: BreakerConfig{FailurePercent: -1, SlowPercent: -1}},
+			Default: DestinationConfig{Concurrency: 4, Breaker: breaker.Config{FailurePercent: -1, SlowPercent: -1}},
 		}}
 		var err error
 		if m.r, err = NewDestinations(m.cfg); err != nil {
@@ -82,7 +84,7 @@ func TestSlowLaneProperties(t *testing.T) {
 			"":          m.check,
 		})
 		for _, c := range m.out {
-			c.p.Done(m.now, OutcomeSuccess)
+			c.p.Done(m.now, breaker.OutcomeSuccess)
 		}
 		if in := m.r.SlowLane().InUse; in != 0 {
 			t.Fatalf("%d slots are lost", in)
@@ -145,8 +147,8 @@ func (m *laneModel) done(t *rapid.T) {
 	if c == nil {
 		return
 	}
-	c.p.Done(m.now, rapid.SampledFrom([]Outcome{OutcomeSuccess, OutcomeFailure, OutcomeIgnored, OutcomeSlow}).Draw(t, "outcome"))
-	c.p.Done(m.now, OutcomeSuccess)
+	c.p.Done(m.now, rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeIgnored, breaker.OutcomeSlow}).Draw(t, "outcome"))
+	c.p.Done(m.now, breaker.OutcomeSuccess)
 	c.p.Cancel(m.now)
 	past := m.past(c.name)
 	past.ended = m.now
@@ -162,7 +164,7 @@ func (m *laneModel) done(t *rapid.T) {
 func (m *laneModel) cancel(t *rapid.T) {
 	if c := m.take(t); c != nil {
 		c.p.Cancel(m.now)
-		c.p.Done(m.now, OutcomeFailure)
+		c.p.Done(m.now, breaker.OutcomeFailure)
 		m.past(c.name).ended = m.now
 	}
 }
@@ -203,7 +205,7 @@ func (m *laneModel) check(t *rapid.T) {
 	m.r.each(func(s *shard) {
 		for _, d := range s.m {
 			out += int(d.out)
-			if d.laned {
+			if d.laned() {
 				held += int(d.out)
 			}
 			if d.old > d.out || d.out > 0 && d.old == 0 {

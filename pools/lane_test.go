@@ -7,18 +7,22 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func laneOf(t testing.TB, slots int) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
 		SlowLane: SlowLaneConfig{Slots: slots},
-		Default:  DestinationConfig{Breaker: BreakerConfig{FailurePercent: -1, SlowPercent: -1}},
+		Default:  DestinationConfig{Breaker: breaker.Config{FailurePercent: -1, SlowPercent: -1}},
 	})
 }
 
 // call makes one call that takes so long.
-func call(t testing.TB, r *Destinations, name string, now time.Time, took time.Duration, o Outcome) {
+func call(t testing.TB, r *Destinations, name string, now time.Time, took time.Duration, o breaker.Outcome) {
 	t.Helper()
 	p, v := r.Admit(now, Request{Destination: name})
 	if !v.OK() {
@@ -41,9 +45,9 @@ func TestSlowDestinationsShareTheLane(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 3)
 	for _, name := range []string{"slow", "stuck"} {
-		call(t, r, name, t0, 10*time.Second, OutcomeFailure)
+		call(t, r, name, t0, 10*time.Second, breaker.OutcomeFailure)
 	}
-	call(t, r, "fast", t0, 10*time.Millisecond, OutcomeSuccess)
+	call(t, r, "fast", t0, 10*time.Millisecond, breaker.OutcomeSuccess)
 	now := at(11 * time.Second)
 	slow := admits(r, "slow", now)
 	if len(slow) != 3 || r.SlowLane() != (SlowLane{Slots: 3, InUse: 3}) {
@@ -58,9 +62,9 @@ func TestSlowDestinationsShareTheLane(t *testing.T) {
 	if s, _ := r.Lookup("slow", now); !s.InLane {
 		t.Errorf("%+v", s)
 	}
-	slow[0].Done(now, OutcomeFailure)
-	slow[0].Done(now, OutcomeFailure)
-	call(t, r, "stuck", now, time.Second, OutcomeFailure)
+	slow[0].Done(now, breaker.OutcomeFailure)
+	slow[0].Done(now, breaker.OutcomeFailure)
+	call(t, r, "stuck", now, time.Second, breaker.OutcomeFailure)
 }
 
 // A destination whose calls have not come back is slow by their age alone, those in flight count, and it is out once they are.
@@ -68,7 +72,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 4)
 	for _, name := range []string{"a", "b"} {
-		call(t, r, name, t0, 10*time.Millisecond, OutcomeSuccess)
+		call(t, r, name, t0, 10*time.Millisecond, breaker.OutcomeSuccess)
 	}
 	now := at(time.Second)
 	hanging := make([]*Permit, 3)
@@ -86,7 +90,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 	if _, v := r.Admit(now, Request{Destination: "b"}); !v.OK() {
 		t.Errorf("b: %+v", v)
 	}
-	hanging[0].Done(now, OutcomeSuccess) // the average is low still, and the others are not known to be late
+	hanging[0].Done(now, breaker.OutcomeSuccess) // the average is low still, and the others are not known to be late
 	if in := r.SlowLane().InUse; in != 0 {
 		t.Errorf("%d in the lane", in)
 	}
@@ -99,7 +103,7 @@ func TestCallsInFlightAgeIntoTheLane(t *testing.T) {
 func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 2)
-	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
+	call(t, r, "slow", t0, time.Minute, breaker.OutcomeFailure)
 	now := at(time.Minute)
 	if n := len(admits(r, "slow", now)); n != 2 {
 		t.Fatalf("%d", n)
@@ -113,7 +117,7 @@ func TestNewDestinationsHaveAShareOfTheirOwn(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	wantVerdict(t, r, "new-3", now, false, Verdict{ReasonSlowLaneFull, 100 * time.Millisecond})
-	first.Done(now.Add(50*time.Millisecond), OutcomeSuccess)
+	first.Done(now.Add(50*time.Millisecond), breaker.OutcomeSuccess)
 	if n := len(admits(r, "new-3", now)); n != 1 {
 		t.Errorf("%d calls of a new one in the place that was given back", n)
 	}
@@ -145,16 +149,16 @@ func TestHangingNewcomersAreBounded(t *testing.T) {
 func TestQuickAnswersLeadOutOfTheLane(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 1)
-	call(t, r, "a", t0, time.Hour, OutcomeFailure)
+	call(t, r, "a", t0, time.Hour, breaker.OutcomeFailure)
 	now := at(time.Hour)
 	other, _ := r.Admit(now, Request{Destination: "a"}) // holds the only slot
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonSlowLaneFull, time.Second})
-	other.Done(now.Add(time.Millisecond), OutcomeSuccess)
+	other.Done(now.Add(time.Millisecond), breaker.OutcomeSuccess)
 	for i := range 4 {
 		if s, _ := r.Lookup("a", now); !s.InLane {
 			t.Fatalf("out of the lane after %d quick answers", i+1)
 		}
-		call(t, r, "a", now, time.Millisecond, OutcomeSuccess)
+		call(t, r, "a", now, time.Millisecond, breaker.OutcomeSuccess)
 	}
 	if n := 0; r.SlowLane().InUse != n {
 		t.Errorf("%+v", r.SlowLane())
@@ -168,11 +172,11 @@ func TestWhatWasLeftAloneIsNewAgain(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 1)
 	for _, name := range []string{"a", "b"} {
-		call(t, r, name, t0, time.Minute, OutcomeFailure)
+		call(t, r, name, t0, time.Minute, breaker.OutcomeFailure)
 	}
 	now := at(time.Minute)
 	p, _ := r.Admit(now, Request{Destination: "a"})
-	defer p.Done(now, OutcomeFailure)
+	defer p.Done(now, breaker.OutcomeFailure)
 	wantVerdict(t, r, "b", now.Add(29*time.Second), false, Verdict{ReasonSlowLaneFull, time.Second})
 	if n := len(admits(r, "b", now.Add(31*time.Second))); n != 1 {
 		t.Errorf("%d calls, want one to show what it is like by now", n)
@@ -188,7 +192,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	}
 	r := registry(t, cfg)
 	for _, name := range []string{"report", "hook"} {
-		call(t, r, name, t0, time.Second, OutcomeSuccess)
+		call(t, r, name, t0, time.Second, breaker.OutcomeSuccess)
 	}
 	now := at(time.Second)
 	var report, hook []Permit
@@ -219,7 +223,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	}
 	wantVerdict(t, r, "hook", now, false, Verdict{ReasonSlowLaneFull, 50 * time.Millisecond})
 	for i := range hook {
-		hook[i].Done(now, OutcomeSuccess)
+		hook[i].Done(now, breaker.OutcomeSuccess)
 	}
 	for _, bad := range []SlowLaneConfig{{Slots: 1e7}, {Slots: 1, Over: time.Millisecond}, {Slots: 1, Over: time.Hour}} {
 		if _, err := NewDestinations(DestinationsConfig{SlowLane: bad}); err == nil {
@@ -231,7 +235,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 // The limit that all share refuses after the lane has said yes: nothing is taken there either.
 func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: RateConfig{Rate: 1}})
+	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: limiter.Config{Rate: 1}})
 	p, _ := r.Admit(t0, Request{Destination: "a"})
 	for range 3 {
 		wantVerdict(t, r, "b", t0, false, Verdict{ReasonRateLimited, time.Second})
@@ -239,7 +243,7 @@ func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 	if got := r.SlowLane().InUse; got != 1 {
 		t.Errorf("%d in the lane, want 1", got)
 	}
-	p.Done(t0, OutcomeSuccess)
+	p.Done(t0, breaker.OutcomeSuccess)
 	if got := r.SlowLane().InUse; got != 0 {
 		t.Errorf("%d in the lane", got)
 	}
@@ -249,11 +253,11 @@ func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 func TestLastSlotIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	r := laneOf(t, 2)
-	call(t, r, "slow", t0, time.Minute, OutcomeFailure)
+	call(t, r, "slow", t0, time.Minute, breaker.OutcomeFailure)
 	for held, want := range []bool{true, true, false} {
 		s, _, d := r.find("slow")
 		r.held.Store(int64(held))
-		if got := d.takeLane(stamp(at(time.Minute))); got != want {
+		if got := d.takeLane(stamp.Of(at(time.Minute))); got != want {
 			t.Errorf("with %d of 2 taken: %v", held, got)
 		}
 		s.mu.Unlock()
@@ -266,10 +270,10 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 	const slots, callers = 8, 16
 	r := registry(t, DestinationsConfig{
 		Max: 100_000, SlowLane: SlowLaneConfig{Slots: slots}, IdleAfter: 1000 * time.Hour, // each caller has a clock of its own
-		Default: DestinationConfig{Breaker: BreakerConfig{FailurePercent: -1}},
+		Default: DestinationConfig{Breaker: breaker.Config{FailurePercent: -1}},
 	})
 	for i := range callers {
-		call(t, r, fmt.Sprintf("h%d", i), t0, time.Minute, OutcomeFailure)
+		call(t, r, fmt.Sprintf("h%d", i), t0, time.Minute, breaker.OutcomeFailure)
 	}
 	var running, most atomic.Int32
 	var wg sync.WaitGroup
@@ -287,7 +291,7 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 				runtime.Gosched()
 				running.Add(-1)
 				now = now.Add(1500 * time.Millisecond)
-				p.Done(now, OutcomeFailure)
+				p.Done(now, breaker.OutcomeFailure)
 			}
 		})
 	}

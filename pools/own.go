@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/internal/stamp"
 )
 
 // own is a configuration that Set gave to some destinations. Equal ones are one, and with it its settings.
@@ -34,7 +36,7 @@ func (r *Destinations) Set(now time.Time, name string, cfg *DestinationConfig) e
 			return fmt.Errorf("destinations: set %q: %w", key, err)
 		}
 	}
-	old := r.replaceOwn(stamp(now), key, mine, t)
+	old := r.replaceOwn(stamp.Of(now), key, mine, t)
 	if old == nil {
 		return nil
 	}

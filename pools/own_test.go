@@ -6,6 +6,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func set(t testing.TB, r *Destinations, now time.Time, name string, cfg *DestinationConfig) {
@@ -26,12 +29,12 @@ func concurrencyOf(r *Destinations, name string) int { return int(settingsOf(r, 
 func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default: DestinationConfig{Concurrency: 3, Breaker: BreakerConfig{MinimumCalls: 3}},
+		Default: DestinationConfig{Concurrency: 3, Breaker: breaker.Config{MinimumCalls: 3}},
 		ByName:  map[string]DestinationConfig{"a.test": {Concurrency: 2}},
 	})
 	p1, _ := r.Admit(t0, Request{Destination: "a.test"})
 	p2, _ := r.Admit(t0, Request{Destination: "a.test"})
-	send(t, r, "b.test", t0, OutcomeFailure, OutcomeFailure)
+	send(t, r, "b.test", t0, breaker.OutcomeFailure, breaker.OutcomeFailure)
 	wantVerdict(t, r, "a.test", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 
 	set(t, r, t0, "https://A.test/hook", &DestinationConfig{Concurrency: 5})
@@ -45,16 +48,16 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 	if n := settingsOf(r, "a.test").breaker.MinimumCalls; n != 3 {
 		t.Errorf("minimum of calls %d is not the default's", n)
 	}
-	set(t, r, t0, "b.test", &DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 2}})
-	send(t, r, "b.test", t0, OutcomeFailure) // with the two from before
+	set(t, r, t0, "b.test", &DestinationConfig{Breaker: breaker.Config{MinimumCalls: 2}})
+	send(t, r, "b.test", t0, breaker.OutcomeFailure) // with the two from before
 	wantVerdict(t, r, "b.test", t0, false, Verdict{ReasonBreakerOpen, 30 * time.Second})
 
 	set(t, r, t0, "a.test", nil)
 	if got := concurrencyOf(r, "a.test"); got != 2 {
 		t.Errorf("back to %d, want the table's 2", got)
 	}
-	p1.Done(t0, OutcomeSuccess)
-	p2.Done(t0, OutcomeSuccess)
+	p1.Done(t0, breaker.OutcomeSuccess)
+	p2.Done(t0, breaker.OutcomeSuccess)
 	if s, _ := r.Lookup("a.test", t0); s.InUse != 0 {
 		t.Errorf("%+v", s)
 	}
@@ -69,9 +72,9 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 func TestConfigureKeepsWhatWasSet(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 3}})
-	set(t, r, t0, "a.test", &DestinationConfig{Rate: RateConfig{Rate: 7}})
+	set(t, r, t0, "a.test", &DestinationConfig{Rate: limiter.Config{Rate: 7}})
 	set(t, r, t0, "b.test", &DestinationConfig{Concurrency: 9})
-	send(t, r, "a.test", t0, OutcomeSuccess)
+	send(t, r, "a.test", t0, breaker.OutcomeSuccess)
 	if err := r.Configure(t0, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 4}}); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +125,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 	r := registry(t, DestinationsConfig{ByName: over})
 	for i := range 100 {
 		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: 4})
-		send(t, r, fmt.Sprintf("s%d", i), t0, OutcomeSuccess)
+		send(t, r, fmt.Sprintf("s%d", i), t0, breaker.OutcomeSuccess)
 	}
 	seen := map[*settings]int{}
 	for i := range 100 {
@@ -144,7 +147,7 @@ func TestTheOverflowCanBeSet(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Max: 1, ByName: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
 	p, _ := r.Admit(t0, Request{Destination: "a"})
-	defer p.Done(t0, OutcomeSuccess)
+	defer p.Done(t0, breaker.OutcomeSuccess)
 	if got := concurrencyOf(r, "b"); got != 8 {
 		t.Errorf("%d, want 8", got)
 	}
@@ -172,7 +175,7 @@ func TestSetWhileEverythingHappens(t *testing.T) {
 				case 2:
 					_ = r.Configure(now, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: 1 + i%4}})
 				}
-				p.Done(now, OutcomeSuccess)
+				p.Done(now, breaker.OutcomeSuccess)
 			}
 		})
 	}

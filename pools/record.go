@@ -1,19 +1,23 @@
 package pools
 
-import "time"
+import (
+	"time"
 
-// Record tells a destination's breaker and retry budget of a call that was made without a permit, for example by a handler that
-// learned only on the way whom it would call. It counts while the breaker is closed; an open or half-open one hears only its probes.
-func (r *Destinations) Record(name string, now time.Time, o Outcome) {
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+)
+
+// Record counts a call in a destination's breaker and retry budget that was made without a permit, for example by a handler that
+// learned only on the way whom it would call. It counts while the breaker is closed; an open or half-open one counts only its probes.
+func (r *Destinations) Record(name string, now time.Time, o breaker.Outcome) {
 	if name == "" {
 		return
 	}
-	at := stamp(now)
+	at := stamp.Of(now)
 	s, d := r.entry(name, at)
 	defer s.unlock()
 	d.touch(at)
-	d.record(&d.s.budget, at, o, 0)
-	if d.state == StateClosed {
-		d.notify(&s.guard, now, d.count(d.s, at, o))
-	}
+	d.balance.Record(&d.s.budget, at, budget.TryFirst, o)
+	d.notify(&s.guard, now, d.circuit.Count(&d.s.breaker, at, o))
 }

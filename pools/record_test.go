@@ -3,29 +3,31 @@ package pools
 import (
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
-	ds, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Breaker: BreakerConfig{MinimumCalls: 5}}})
+	ds, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Breaker: breaker.Config{MinimumCalls: 5}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 4 {
-		ds.Record("db", now, OutcomeFailure)
+		ds.Record("db", now, breaker.OutcomeFailure)
 	}
-	ds.Record("db", now, OutcomeIgnored)
+	ds.Record("db", now, breaker.OutcomeIgnored)
 	if v := ds.Peek(now, Request{Destination: "db"}); !v.OK() {
 		t.Fatalf("four failures and an ignored call opened a breaker that wants five: %+v", v)
 	}
-	ds.Record("db", now, OutcomeFailure)
+	ds.Record("db", now, breaker.OutcomeFailure)
 	if v := ds.Peek(now, Request{Destination: "db"}); v.Reason != ReasonBreakerOpen {
 		t.Fatalf("five failures of five: got %+v", v)
 	}
 	later := now.Add(time.Hour)
 	for range 10 {
-		ds.Record("db", later, OutcomeSuccess) // not a probe: it has no voice
+		ds.Record("db", later, breaker.OutcomeSuccess) // not a probe: it has no voice
 	}
 	if _, open := ds.OpenSince("db", later); !open {
 		t.Fatal("recorded successes closed an open breaker")

@@ -1,6 +1,11 @@
 package pools
 
-import "testing"
+import (
+	"testing"
+	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+)
 
 // registry returns a registry whose jitter is always in the middle.
 func registry(t testing.TB, cfg DestinationsConfig) *Destinations {
@@ -13,4 +18,18 @@ func registry(t testing.TB, cfg DestinationsConfig) *Destinations {
 		t.Fatal(err)
 	}
 	return r
+}
+
+var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return t0.Add(d) }
+
+func half() float64 { return 0.5 } // the middle of every jitter
+
+func times(n int, o breaker.Outcome) []breaker.Outcome {
+	list := make([]breaker.Outcome, n)
+	for i := range list {
+		list[i] = o
+	}
+	return list
 }

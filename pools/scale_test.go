@@ -6,6 +6,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 const many = 100_000
@@ -14,20 +18,20 @@ const many = 100_000
 func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 	t.Helper()
 	r := registry(t, DestinationsConfig{
-		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: WebhookBreaker(), Lane: ToggleOn},
+		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: breaker.Webhook(), Lane: ToggleOn},
 	})
 	names := make([]string, many)
 	for i := range names {
 		names[i] = fmt.Sprintf("hooks-%06d.example.com", i)
 		set(t, r, now, names[i], &DestinationConfig{
-			Concurrency: 3 + i%5, Rate: RateConfig{Rate: 1000, Burst: 10}, Adaptive: AdaptiveConfig{Min: 1},
+			Concurrency: 3 + i%5, Rate: limiter.Config{Rate: 1000, Burst: 10}, Adaptive: adaptive.LimitConfig{Min: 1},
 		})
 		for range 3 {
 			p, v := r.Admit(now, Request{Destination: names[i]})
 			if !v.OK() {
 				t.Fatal(v)
 			}
-			p.Done(now.Add(20*time.Millisecond), OutcomeSuccess)
+			p.Done(now.Add(20*time.Millisecond), breaker.OutcomeSuccess)
 		}
 	}
 	return r, names
@@ -47,7 +51,7 @@ func TestManyDestinationsFitIntoMemory(t *testing.T) {
 	for _, name := range names[:many/20] { // 5 % are open, deferred and limited
 		for range 5 {
 			if p, v := r.Admit(t0, Request{Destination: name}); v.OK() {
-				p.Done(at(time.Second), OutcomeFailure)
+				p.Done(at(time.Second), breaker.OutcomeFailure)
 			}
 		}
 		r.Defer(at(time.Second), Request{Destination: name}, time.Second)
@@ -79,7 +83,7 @@ func BenchmarkAdmissionAmongMany(b *testing.B) {
 		p, v := r.Admit(now, Request{Destination: names[i]})
 		d := time.Since(start)
 		if v.OK() {
-			p.Done(now, OutcomeSuccess)
+			p.Done(now, breaker.OutcomeSuccess)
 		}
 		if len(took) < cap(took) {
 			took = append(took, d)

@@ -4,6 +4,10 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // Peer is what the other workers of a fleet say of a destination that they share.
@@ -24,7 +28,7 @@ type peer struct {
 // destinations with Shared hear of it:
 //
 //   - While the breaker of another worker is open they refuse with [ReasonSharedOpen]. Their own breaker is not touched. An override to
-//     [OverrideClosed] wins over it.
+//     [breaker.OverrideClosed] wins over it.
 //   - Their rate limit is divided by the number of workers that use them.
 //
 // So nothing is ever refused for longer than the last thing heard said, and without a fleet all goes as if there were none.
@@ -32,9 +36,9 @@ func (r *Destinations) Share(now time.Time, peers map[string]Peer) {
 	next := make(map[string]peer, len(peers))
 	for raw, p := range peers {
 		if name := NormalizeDestination(raw); name != "" {
-			k := peer{until: never, users: int64(min(max(p.Users, 1), math.MaxInt32))}
+			k := peer{until: stamp.Never, users: int64(min(max(p.Users, 1), math.MaxInt32))}
 			if !p.OpenUntil.IsZero() {
-				k.until = stamp(p.OpenUntil)
+				k.until = stamp.Of(p.OpenUntil)
 			}
 			next[name] = k
 		}
@@ -84,7 +88,7 @@ func (r *Destinations) made(name string, s *settings) *destination {
 
 // sharedWait is how long calls wait for the breaker of another worker; 0 if they do not.
 func (d *destination) sharedWait(now int64) int64 {
-	if d.opt == nil || d.opt.peer == nil || d.override == OverrideClosed || d.opt.peer.until <= now {
+	if d.opt == nil || d.opt.peer == nil || d.circuit.Override() == breaker.OverrideClosed || d.opt.peer.until <= now {
 		return 0
 	}
 	return d.opt.peer.until - now
@@ -99,13 +103,7 @@ func (d *destination) users() int64 {
 }
 
 // rate is this worker's part of the rate limit, its burst included.
-func (d *destination) rate() gcra {
-	g := d.s.rate
-	if n := d.users(); n > 1 {
-		g.interval = mul(g.interval, n)
-	}
-	return g
-}
+func (d *destination) rate() limiter.Rules { return d.s.rate.Divided(d.users()) }
 
 // Shares reports whether any destination is to be shared.
 func (r *Destinations) Shares() bool {
@@ -132,10 +130,10 @@ func (r *Destinations) Shares() bool {
 // to leave a part of to this worker.
 func (r *Destinations) SharedInUse(now time.Time, within time.Duration) []string {
 	var names []string
-	at := stamp(now)
+	at := stamp.Of(now)
 	r.each(func(s *shard) {
 		for _, d := range s.m {
-			if d.s.shared && d.s.rate.interval > 0 && time.Duration(int32(tick(at)-d.used))<<30 <= within { //nolint:gosec // it wraps
+			if d.s.shared && d.s.rate.Limits() && time.Duration(int32(tick(at)-d.used))<<30 <= within { //nolint:gosec // it wraps
 				names = append(names, d.name)
 			}
 		}

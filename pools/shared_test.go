@@ -4,13 +4,17 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 func sharing(t testing.TB) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
-		Default: DestinationConfig{Rate: RateConfig{Rate: 10, Burst: 5}, Breaker: BreakerConfig{MinimumCalls: 2}},
-		ByName:  map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: RateConfig{Rate: -1}}},
+		Default: DestinationConfig{Rate: limiter.Config{Rate: 10, Burst: 5}, Breaker: breaker.Config{MinimumCalls: 2}},
+		ByName:  map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: limiter.Config{Rate: -1}}},
 	})
 }
 
@@ -21,15 +25,15 @@ func TestSharedDestinationsAreOpenWhileAnotherIs(t *testing.T) {
 	r.Share(t0, told)
 	wantVerdict(t, r, "api", t0, false, Verdict{ReasonSharedOpen, time.Minute})
 	wantVerdict(t, r, "own", t0, false, Verdict{}) // is nobody's but its own
-	if s, _ := r.Lookup("api", t0); s.State != StateClosed || !s.NextTry.Equal(at(time.Minute)) {
+	if s, _ := r.Lookup("api", t0); s.State != breaker.StateClosed || !s.NextTry.Equal(at(time.Minute)) {
 		t.Errorf("%+v", s)
 	}
 	if list := r.Unhealthy(t0); len(list) != 1 || list[0].Destination != "api" {
 		t.Errorf("%+v", list)
 	}
-	r.Force("api", t0, OverrideClosed)
+	r.Force("api", t0, breaker.OverrideClosed)
 	wantVerdict(t, r, "api", t0, false, Verdict{})
-	r.Force("api", t0, OverrideNone)
+	r.Force("api", t0, breaker.OverrideNone)
 	wantVerdict(t, r, "api", t0, false, Verdict{ReasonSharedOpen, time.Minute})
 	r.Share(t0, nil)
 	wantVerdict(t, r, "api", t0, false, Verdict{})
@@ -42,12 +46,12 @@ func TestTheLongerOfOwnAndSharedBreakerCounts(t *testing.T) {
 	r := sharing(t)
 	p, _ := r.Admit(t0, Request{Destination: "api"})
 	r.Share(t0, map[string]Peer{"api": {OpenUntil: at(10 * time.Second)}})
-	if v := p.Retry(t0, false); v != (Verdict{ReasonSharedOpen, 10 * time.Second}) {
+	if v := p.Retry(t0, budget.TryRetry); v != (Verdict{ReasonSharedOpen, 10 * time.Second}) {
 		t.Errorf("a retry of a call under way: %+v", v)
 	}
-	p.Done(t0, OutcomeFailure)
+	p.Done(t0, breaker.OutcomeFailure)
 	r.Share(t0, nil)
-	send(t, r, "api", t0, OutcomeFailure)
+	send(t, r, "api", t0, breaker.OutcomeFailure)
 	for until, want := range map[time.Duration]Verdict{
 		10 * time.Second: {ReasonBreakerOpen, 30 * time.Second},
 		time.Minute:      {ReasonSharedOpen, time.Minute},
@@ -64,7 +68,7 @@ func TestSharedRateIsDivided(t *testing.T) {
 			now := at(from + time.Duration(i)*10*time.Millisecond)
 			if p, v := r.Admit(now, Request{Destination: name}); v.OK() {
 				n++
-				p.Done(now, OutcomeSuccess)
+				p.Done(now, breaker.OutcomeSuccess)
 			}
 		}
 		return n
@@ -105,8 +109,8 @@ func TestWhatIsSharedCanChange(t *testing.T) {
 		t.Error("nothing is shared")
 	}
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonSharedOpen, time.Minute}) // it was heard before it was asked for
-	r.Force("a", t0, OverrideOpen)                                            // makes an entry
-	r.Force("a", t0, OverrideNone)
+	r.Force("a", t0, breaker.OverrideOpen)                                    // makes an entry
+	r.Force("a", t0, breaker.OverrideNone)
 	wantVerdict(t, r, "a", t0, false, Verdict{ReasonSharedOpen, time.Minute})
 	set(t, r, t0, "a", nil)
 	wantVerdict(t, r, "a", t0, false, Verdict{})

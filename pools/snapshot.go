@@ -5,13 +5,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
 )
 
 // DestinationSnapshot describes one destination for display.
 type DestinationSnapshot struct {
-	Destination string   `json:"destination"`
-	State       State    `json:"state"`
-	Override    Override `json:"override"`
+	Destination string           `json:"destination"`
+	State       breaker.State    `json:"state"`
+	Override    breaker.Override `json:"override"`
 	// OpenSince is when it left closed; zero while it is closed.
 	OpenSince time.Time `json:"open_since,omitzero"`
 	// NextTry is when the breaker, gate or rate limit lets the next call through; zero if it does now.
@@ -44,15 +47,15 @@ type DestinationSnapshot struct {
 }
 
 func (d *destination) snapshot(now time.Time) DestinationSnapshot {
-	at := stamp(now)
+	at := stamp.Of(now)
 	reason, wait := d.check(at, false, 0)
-	t := d.win.tally(slot(at, d.s.width))
+	calls := d.circuit.Calls(&d.s.breaker, at)
 	s := DestinationSnapshot{
-		Destination: d.name, State: d.state, Override: d.override,
+		Destination: d.name, State: d.circuit.State(), Override: d.circuit.Override(),
 		Verdict: Verdict{Reason: reason, Wait: time.Duration(wait)},
 		InUse:   int(d.out), Concurrency: int(d.s.concurrency),
-		Calls: int(t.calls), Failures: int(t.failures), Slow: int(t.slow),
-		RetriesLeft: d.left(&d.s.budget, at),
+		Calls: int(calls.Completed), Failures: int(calls.Failed), Slow: int(calls.Slow), //nolint:gosec // far below
+		RetriesLeft: d.balance.Left(&d.s.budget, at), FailedRounds: d.circuit.FailedRounds(),
 	}
 	if limit := d.limit(); limit < d.s.concurrency {
 		s.Limit = int(limit)
@@ -65,16 +68,15 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 	if wait > 0 {
 		s.NextTry = now.Add(time.Duration(wait))
 	}
-	if since, ok := d.openSince(); ok {
-		s.OpenSince = timeAt(now, since)
+	if since, ok := d.circuit.OpenSince(); ok {
+		s.OpenSince = stamp.Time(now, since)
 	}
-	if d.tr != nil {
-		s.FailedRounds = int(d.tr.opens)
-		if d.tr.throttledUntil > at {
-			s.ThrottledUntil = timeAt(now, d.tr.throttledUntil)
+	if w := d.waits(); w != nil {
+		if w.throttledUntil > at {
+			s.ThrottledUntil = stamp.Time(now, w.throttledUntil)
 		}
-		if from := add(at, wait); d.tr.backlog.end() > from {
-			s.Waiting = int(math.Ceil(float64(d.tr.backlog.end()-from) / 1e9 * d.drainRate(at)))
+		if from := stamp.Add(at, wait); w.backlog.end() > from {
+			s.Waiting = int(math.Ceil(float64(w.backlog.end()-from) / 1e9 * d.drainRate(at)))
 		}
 	}
 	return s
@@ -82,7 +84,7 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 
 // healthy reports whether there is nothing to tell about d: closed here and elsewhere, not overridden, not gated.
 func (d *destination) healthy(at int64) bool {
-	return d.state == StateClosed && d.override == OverrideNone && (d.tr == nil || d.tr.throttledUntil <= at) && d.sharedWait(at) == 0
+	return d.circuit.State() == breaker.StateClosed && d.circuit.Override() == breaker.OverrideNone && d.throttledFor(at) == 0 && d.sharedWait(at) == 0
 }
 
 // Snapshot describes all destinations, sorted by name, and forgets the idle ones. The overflow is listed while it is in use.
@@ -96,14 +98,14 @@ func (r *Destinations) Unhealthy(now time.Time) []DestinationSnapshot {
 }
 
 func (r *Destinations) snapshot(now time.Time, all bool) []DestinationSnapshot {
-	at, t := stamp(now), r.table.Load()
+	at, t := stamp.Of(now), r.table.Load()
 	list := []DestinationSnapshot{}
 	r.each(func(s *shard) {
 		if s != &r.overflow {
 			r.sweep(s, at, t, len(s.m), nil)
 		}
 		for _, d := range s.m {
-			if healthy := d.healthy(at); healthy && (!all || d.name == Overflow && d.out == 0 && d.win == nil) {
+			if healthy := d.healthy(at); healthy && (!all || d.name == Overflow && d.out == 0 && !d.circuit.Counting()) {
 				continue
 			}
 			list = append(list, d.snapshot(now))
@@ -123,13 +125,13 @@ type Pressure struct {
 
 // Pressure looks at all destinations.
 func (r *Destinations) Pressure(now time.Time) Pressure {
-	at, p := stamp(now), Pressure{}
+	at, p := stamp.Of(now), Pressure{}
 	r.each(func(s *shard) {
 		for _, d := range s.m {
 			if d.limit() < d.s.concurrency {
 				p.Limited++
 			}
-			if d.s.lane == nil || d.out == 0 && d.took == 0 { // nobody has asked yet
+			if d.s.lane == nil || d.out == 0 && d.took() == 0 { // nobody has asked yet
 				continue
 			}
 			switch d.pace(at) {

@@ -4,21 +4,11 @@ import (
 	"math"
 	"testing"
 	"time"
-	"unsafe"
 
-	"pgregory.net/rapid"
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
-func newTimeout(t testing.TB, cfg AdaptiveTimeoutConfig) *AdaptiveTimeout {
-	t.Helper()
-	a, err := NewAdaptiveTimeout(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
-}
-
-// near says that a timeout is at least want and, by the width of a bucket, not much more.
 func near(t *testing.T, what string, got, want time.Duration) {
 	t.Helper()
 	if got < want || got > want*5/4+time.Millisecond {
@@ -26,109 +16,11 @@ func near(t *testing.T, what string, got, want time.Duration) {
 	}
 }
 
-func TestTimeoutFollowsThePercentile(t *testing.T) {
-	t.Parallel()
-	a := newTimeout(t, AdaptiveTimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second})
-	for i := range 20 {
-		if got := a.Timeout(); got != 30*time.Second {
-			t.Fatalf("%v after %d calls, want the ceiling until there are 20", got, i)
-		}
-		a.Record(100*time.Millisecond, OutcomeSuccess)
-	}
-	near(t, "all alike", a.Timeout(), 200*time.Millisecond)
-	for range 300 {
-		a.Record(time.Millisecond, OutcomeFailure)
-		a.Record(time.Hour, OutcomeIgnored)
-	}
-	near(t, "quick failures, and what is ignored", a.Timeout(), 200*time.Millisecond)
-	for range 500 {
-		a.Record(2*time.Millisecond, OutcomeSuccess)
-	}
-	for range 1500 {
-		a.Record(2*time.Millisecond, OutcomeSlow)
-	}
-	if got := a.Timeout(); got != 10*time.Millisecond {
-		t.Errorf("%v, want the floor once the old calls have faded", got)
-	}
-	for range 50 {
-		a.Record(time.Minute, OutcomeSuccess)
-	}
-	if got := a.Timeout(); got != 30*time.Second {
-		t.Errorf("%v, want the ceiling", got)
-	}
-}
-
-// A timeout that cuts off what has become slower finds the new length: the cut calls push it up, and never down.
-func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
-	t.Parallel()
-	a := newTimeout(t, AdaptiveTimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second, Margin: 1.5})
-	run := func(n int, length time.Duration) (cut int) {
-		for range n {
-			before := a.Timeout()
-			if length <= before {
-				a.Record(length, OutcomeSuccess)
-				continue
-			}
-			cut++
-			a.Record(before, OutcomeFailure)
-			if got := a.Timeout(); got < before {
-				t.Fatalf("a call that was cut off lowered the timeout from %v to %v", before, got)
-			}
-		}
-		return cut
-	}
-	run(200, 100*time.Millisecond)
-	near(t, "before", a.Timeout(), 150*time.Millisecond)
-	if cut := run(200, 5*time.Second); cut == 0 || cut > 50 {
-		t.Errorf("%d of 200 calls were cut off before the timeout had found their length", cut)
-	}
-	if got := a.Timeout(); got < 5*time.Second {
-		t.Errorf("timeout %v for calls of 5 s", got)
-	}
-	run(200, time.Hour)
-	if got := a.Timeout(); got != 30*time.Second {
-		t.Errorf("%v, want the ceiling for calls that never end", got)
-	}
-}
-
-func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		var h durations
-		var all []int64
-		n := rapid.IntRange(1, remembered-1).Draw(t, "calls")
-		scale := rapid.Int64Range(1, int64(90*time.Minute)).Draw(t, "scale")
-		for range n {
-			took := rapid.Int64Range(0, scale).Draw(t, "took")
-			all = append(all, took)
-			h.record(took, OutcomeSuccess)
-		}
-		p99, above := h.p99(), 0
-		for _, took := range all {
-			if took >= p99 {
-				above++
-			}
-			if i := bucket(took); bucketEnd(i) <= took || i > 0 && bucketEnd(i-1) > took {
-				t.Fatalf("%d is in bucket %d, which ends at %d", took, i, bucketEnd(i))
-			}
-		}
-		if above > n/100 {
-			t.Fatalf("%d of %d calls took longer than %v", above, n, time.Duration(p99))
-		}
-	})
-	if i := bucket(math.MaxInt64); i != len(durations{}.counts)-1 || bucketEnd(i) != math.MaxInt64 {
-		t.Errorf("the longest call is in bucket %d", i)
-	}
-	if size := unsafe.Sizeof(durations{}); size > 200 {
-		t.Errorf("a histogram takes %d bytes", size)
-	}
-}
-
 func TestDestinationsHaveTimeouts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default: DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: time.Millisecond}},
-		ByName:  map[string]DestinationConfig{"plain": {Timeout: AdaptiveTimeoutConfig{Floor: -1}}},
+		Default: DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: time.Millisecond}},
+		ByName:  map[string]DestinationConfig{"plain": {Timeout: adaptive.TimeoutConfig{Floor: -1}}},
 	})
 	timeout := func(name string) time.Duration {
 		p, v := r.Admit(t0, Request{Destination: name})
@@ -139,8 +31,8 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 		return p.Timeout()
 	}
 	for range 30 {
-		call(t, r, "a", t0, 50*time.Millisecond, OutcomeSuccess)
-		call(t, r, "plain", t0, 50*time.Millisecond, OutcomeSuccess)
+		call(t, r, "a", t0, 50*time.Millisecond, breaker.OutcomeSuccess)
+		call(t, r, "plain", t0, 50*time.Millisecond, breaker.OutcomeSuccess)
 	}
 	near(t, "a", timeout("a"), 100*time.Millisecond)
 	if s, _ := r.Lookup("a", t0); s.Timeout != timeout("a") {
@@ -152,7 +44,7 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 	if got := timeout("b"); got != 0 {
 		t.Errorf("nothing is known of b, and there is no ceiling: %v", got)
 	}
-	set(t, r, t0, "a", &DestinationConfig{Timeout: AdaptiveTimeoutConfig{Floor: -1}})
+	set(t, r, t0, "a", &DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: -1}})
 	if _, _, d := r.find("a"); d.opt != nil {
 		t.Error("a histogram is kept that nobody asks")
 	}
@@ -161,13 +53,10 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 	if none.Timeout() != 0 {
 		t.Error("no permit, no timeout")
 	}
-	for _, bad := range []AdaptiveTimeoutConfig{
+	for _, bad := range []adaptive.TimeoutConfig{
 		{Floor: 1}, {Floor: time.Second, Ceiling: time.Millisecond}, {Ceiling: -1}, {Margin: 0.5}, {Margin: math.NaN()}, {Samples: 401}, {Samples: -1},
 	} {
 		if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Timeout: bad}}); err == nil {
-			t.Errorf("%+v was taken", bad)
-		}
-		if _, err := NewAdaptiveTimeout(bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}

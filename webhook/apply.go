@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // Apply makes one worker's destinations follow an endpoint that is new, was changed or, where only its id is known, was deleted. Call it for every
@@ -25,7 +27,7 @@ func ApplyWith(d *pools.Destinations, now time.Time, e Endpoint, own pools.Desti
 	var cfg *pools.DestinationConfig
 	if !deleted {
 		if gone {
-			own.Rate = pools.RateConfig{Rate: -1}
+			own.Rate = limiter.Config{Rate: -1}
 		}
 		cfg = &own
 	}
@@ -33,15 +35,15 @@ func ApplyWith(d *pools.Destinations, now time.Time, e Endpoint, own pools.Desti
 		return fmt.Errorf("webhook: endpoint %q: %w", e.ID, err)
 	}
 	if !deleted && !gone && e.State != StateActive {
-		d.Force(e.ID, now, pools.OverrideOpen)
+		d.Force(e.ID, now, breaker.OverrideOpen)
 		return nil
 	}
 	known, ok := d.Lookup(e.ID, now)
 	switch {
 	case !ok: // nothing to clear, and nothing to remember it for
-	case known.Override == pools.OverrideOpen:
+	case known.Override == breaker.OverrideOpen:
 		d.Reset(e.ID, now)
-		d.Force(e.ID, now, pools.OverrideNone)
+		d.Force(e.ID, now, breaker.OverrideNone)
 	case gone:
 		d.Reset(e.ID, now)
 	}

@@ -6,12 +6,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // What an endpoint asks for is what its destination gets; the slow lane it is always in.
 func TestDestinationConfig(t *testing.T) {
 	t.Parallel()
-	plain := pools.DestinationConfig{Breaker: pools.WebhookBreaker(), Concurrency: 3, Lane: pools.ToggleOn}
+	plain := pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: 3, Lane: pools.ToggleOn}
 	asking := plain
 	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = 8, 5, 1, pools.ToggleOn
 	for name, c := range map[string]struct {

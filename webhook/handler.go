@@ -10,6 +10,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -66,10 +68,10 @@ func (s *Sender) attempts(job *worker.Job) int {
 func DestinationConfig(e Endpoint) pools.DestinationConfig {
 	e = e.withDefaults()
 	c := pools.DestinationConfig{
-		Breaker:     pools.WebhookBreaker(),
+		Breaker:     breaker.Webhook(),
 		Concurrency: e.Concurrency,
 		Lane:        pools.ToggleOn,
-		Rate:        pools.RateConfig{Rate: e.Rate},
+		Rate:        limiter.Config{Rate: e.Rate},
 	}
 	if e.Adaptive {
 		c.Adaptive.Min = 1
@@ -98,7 +100,7 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 	}
 	if of, ok := job.Headers[headerTenant]; ok && of != e.Tenant {
 		return &worker.Error{
-			Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored,
+			Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: breaker.OutcomeIgnored,
 			Err: fmt.Errorf("event is of tenant %q, and the endpoint's id is another tenant's by now: add an endpoint for the tenant and resend the event to it", of),
 		}
 	}
@@ -138,10 +140,10 @@ func (s *Sender) log(ctx context.Context, e Endpoint, r Response) {
 func (s *Sender) closed(e Endpoint) error {
 	switch {
 	case s.isGone(e):
-		return &worker.Error{Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: pools.OutcomeIgnored}
+		return &worker.Error{Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Err: errGone, Breaker: breaker.OutcomeIgnored}
 	case e.State != StateActive:
 		return &worker.Error{
-			Outcome: worker.OutcomeDeferred, Hold: true, After: closedPause, Breaker: pools.OutcomeIgnored,
+			Outcome: worker.OutcomeDeferred, Hold: true, After: closedPause, Breaker: breaker.OutcomeIgnored,
 			Err: fmt.Errorf("endpoint is %s: its jobs wait until it is enabled", e.State),
 		}
 	}
@@ -183,13 +185,13 @@ func (s *Sender) endpoint(ctx context.Context, job *worker.Job) (Endpoint, error
 		return Endpoint{}, deferred(min(max(waited, newPause), max(patience/5, time.Second)), err)
 	}
 	return Endpoint{}, &worker.Error{
-		Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored,
+		Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: breaker.OutcomeIgnored,
 		Err: fmt.Errorf("%w: configure it, then replay", err),
 	}
 }
 
 func deferred(wait time.Duration, err error) error {
-	return &worker.Error{Outcome: worker.OutcomeDeferred, After: wait, Err: err, Breaker: pools.OutcomeIgnored}
+	return &worker.Error{Outcome: worker.OutcomeDeferred, After: wait, Err: err, Breaker: breaker.OutcomeIgnored}
 }
 
 // wasCutOff reports whether a call was ended from outside before any answer, in a way that says nothing about the endpoint. The timeout of the
@@ -207,7 +209,7 @@ func wasCutOff(ctx context.Context, job *worker.Job, r Response) bool {
 func cutOff(ctx context.Context, job *worker.Job, r Response) error {
 	err := &DeliveryError{Phase: r.Phase, Resent: r.Resent, Err: context.Cause(ctx)}
 	if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
-		return &worker.Error{Outcome: worker.OutcomeFailed, Cause: dlq.CauseTimeout, Err: err, Breaker: pools.OutcomeIgnored}
+		return &worker.Error{Outcome: worker.OutcomeFailed, Cause: dlq.CauseTimeout, Err: err, Breaker: breaker.OutcomeIgnored}
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -198,9 +198,9 @@ func TestNoCall(t *testing.T) {
 	paused.State, paused.Reason = StatePaused, "migration on Sunday"
 	failing.State, failing.Reason = StateDisabled, ReasonFailing
 	known := static(t, e, disabled, paused, failing)
-	held := verdict{Outcome: worker.OutcomeDeferred, Breaker: pools.OutcomeIgnored, After: closedPause, Hold: true}
-	waits := verdict{Outcome: worker.OutcomeDeferred, Breaker: pools.OutcomeIgnored, After: newPause}
-	waitsOn := verdict{Outcome: worker.OutcomeDeferred, Breaker: pools.OutcomeIgnored, After: 3 * time.Minute}
+	held := verdict{Outcome: worker.OutcomeDeferred, Breaker: breaker.OutcomeIgnored, After: closedPause, Hold: true}
+	waits := verdict{Outcome: worker.OutcomeDeferred, Breaker: breaker.OutcomeIgnored, After: newPause}
+	waitsOn := verdict{Outcome: worker.OutcomeDeferred, Breaker: breaker.OutcomeIgnored, After: 3 * time.Minute}
 	inside := unchecked{endpointAt("e", rec.URL)}
 	smuggled := unchecked{endpointAt("e", rec.URL)}
 	smuggled.e.Headers = map[string]string{"Idempotency-Key": "1"}
@@ -220,7 +220,7 @@ func TestNoCall(t *testing.T) {
 			j.Destination, j.EnqueuedAt, j.NotBefore = "x", time.Now().Add(-time.Hour), time.Now()
 		}, waits},
 		{"unknown, old job", Config{Endpoints: known}, func(j *worker.Job) { j.Destination, j.EnqueuedAt = "x", time.Now().Add(-16*time.Minute) }, gone},
-		{"lookup fails", Config{Endpoints: brokenEndpoints{}}, nil, verdict{Outcome: worker.OutcomeDeferred, Breaker: pools.OutcomeIgnored, After: lookupPause}},
+		{"lookup fails", Config{Endpoints: brokenEndpoints{}}, nil, verdict{Outcome: worker.OutcomeDeferred, Breaker: breaker.OutcomeIgnored, After: lookupPause}},
 		{"gone", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "off" }, gone},
 		{"paused", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "paused" }, held},
 		{"disabled", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "failing" }, held},

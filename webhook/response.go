@@ -10,7 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/truncate"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -62,7 +62,7 @@ func judge(r Response, e Endpoint, now time.Time) error {
 	case 200 <= r.Status && r.Status < 300:
 		return nil
 	}
-	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.OutcomeIgnored}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: breaker.OutcomeIgnored}
 	switch {
 	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
@@ -72,7 +72,7 @@ func judge(r Response, e Endpoint, now time.Time) error {
 	case r.Status == http.StatusGone:
 		out.Outcome, out.Cause = worker.OutcomeRejected, dlq.CauseEndpointGone
 	case r.Status >= 500:
-		out.Breaker = pools.OutcomeFailure
+		out.Breaker = breaker.OutcomeFailure
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
 	case r.Status >= 400 && e.ClientErrors == ClientErrorsReject:
 		out.Outcome = worker.OutcomeRejected
@@ -83,9 +83,9 @@ func judge(r Response, e Endpoint, now time.Time) error {
 // judgeSilence is for attempts to which no response came.
 func judgeSilence(r Response, e Endpoint) error {
 	if errors.Is(r.Err, ErrBlocked) {
-		return &worker.Error{Outcome: worker.OutcomeRejected, Err: ErrBlocked, Breaker: pools.OutcomeIgnored}
+		return &worker.Error{Outcome: worker.OutcomeRejected, Err: ErrBlocked, Breaker: breaker.OutcomeIgnored}
 	}
-	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: pools.OutcomeFailure}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: breaker.OutcomeFailure}
 	if isTimeout(r.Err) || errors.Is(r.Err, worker.ErrTimeout) {
 		out.Cause = dlq.CauseTimeout
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -19,7 +19,7 @@ import (
 // verdict is the part of a worker.Error that the outcome table speaks of.
 type verdict struct {
 	Outcome worker.Outcome
-	Breaker pools.Outcome
+	Breaker breaker.Outcome
 	Cause   dlq.Cause
 	After   time.Duration
 	Gate    time.Duration
@@ -29,7 +29,7 @@ type verdict struct {
 func verdictOf(t *testing.T, err error) verdict {
 	t.Helper()
 	if err == nil {
-		return verdict{Outcome: worker.OutcomeSucceeded, Breaker: pools.OutcomeSuccess}
+		return verdict{Outcome: worker.OutcomeSucceeded, Breaker: breaker.OutcomeSuccess}
 	}
 	var e *worker.Error
 	if !errors.As(err, &e) {
@@ -39,11 +39,11 @@ func verdictOf(t *testing.T, err error) verdict {
 }
 
 var (
-	success  = verdict{Outcome: worker.OutcomeSucceeded, Breaker: pools.OutcomeSuccess}
-	ignored  = verdict{Outcome: worker.OutcomeFailed, Breaker: pools.OutcomeIgnored}
-	outage   = verdict{Outcome: worker.OutcomeFailed, Breaker: pools.OutcomeFailure}
-	rejected = verdict{Outcome: worker.OutcomeRejected, Breaker: pools.OutcomeIgnored}
-	gone     = verdict{Outcome: worker.OutcomeRejected, Breaker: pools.OutcomeIgnored, Cause: dlq.CauseEndpointGone}
+	success  = verdict{Outcome: worker.OutcomeSucceeded, Breaker: breaker.OutcomeSuccess}
+	ignored  = verdict{Outcome: worker.OutcomeFailed, Breaker: breaker.OutcomeIgnored}
+	outage   = verdict{Outcome: worker.OutcomeFailed, Breaker: breaker.OutcomeFailure}
+	rejected = verdict{Outcome: worker.OutcomeRejected, Breaker: breaker.OutcomeIgnored}
+	gone     = verdict{Outcome: worker.OutcomeRejected, Breaker: breaker.OutcomeIgnored, Cause: dlq.CauseEndpointGone}
 )
 
 // TestEveryStatus goes through all codes that HTTP can express, for both meanings of a client error.

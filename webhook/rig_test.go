@@ -10,6 +10,7 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
@@ -23,13 +24,13 @@ type rig struct {
 	dead   *dlqsqlite.Store
 	client *worker.Client
 	events chan worker.Settled
-	opened chan pools.Transition
+	opened chan breaker.Transition
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	ctx := context.Background()
-	r := &rig{t: t, events: make(chan worker.Settled, 1000), opened: make(chan pools.Transition, 100)}
+	r := &rig{t: t, events: make(chan worker.Settled, 1000), opened: make(chan breaker.Transition, 100)}
 	var err error
 	if r.broker, err = embedded.OpenMemory(ctx); err != nil {
 		t.Fatal(err)

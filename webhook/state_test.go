@@ -8,6 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -179,7 +180,7 @@ func TestApply(t *testing.T) {
 		if !v.OK() {
 			t.Fatal(v)
 		}
-		p.Done(now, pools.OutcomeFailure)
+		p.Done(now, breaker.OutcomeFailure)
 	}
 	see := func() pools.DestinationSnapshot {
 		t.Helper()
@@ -189,35 +190,35 @@ func TestApply(t *testing.T) {
 		}
 		return s
 	}
-	if s := see(); s.State != pools.StateOpen || s.Concurrency != 7 {
+	if s := see(); s.State != breaker.StateOpen || s.Concurrency != 7 {
 		t.Fatalf("%+v", s)
 	}
 	apply(e, false) // another change of an active endpoint leaves its breaker alone
-	if s := see(); s.State != pools.StateOpen {
+	if s := see(); s.State != breaker.StateOpen {
 		t.Errorf("%+v", s)
 	}
 	e.State = StatePaused
 	for range 2 {
 		apply(e, false)
-		if s := see(); s.Override != pools.OverrideOpen || s.Verdict.Reason != pools.ReasonForcedOpen {
+		if s := see(); s.Override != breaker.OverrideOpen || s.Verdict.Reason != pools.ReasonForcedOpen {
 			t.Errorf("%+v", s)
 		}
 	}
 	e.State, e.Concurrency = StateActive, 9
 	apply(e, false)
-	if s := see(); s.Override != pools.OverrideNone || s.State != pools.StateClosed || s.Concurrency != 9 || !s.Verdict.OK() {
+	if s := see(); s.Override != breaker.OverrideNone || s.State != breaker.StateClosed || s.Concurrency != 9 || !s.Verdict.OK() {
 		t.Errorf("%+v", s)
 	}
 	e.State = StateDisabled
 	apply(e, false)
 	apply(Endpoint{ID: "shop"}, true)
-	if s := see(); s.Override != pools.OverrideNone || s.Concurrency == 9 {
+	if s := see(); s.Override != breaker.OverrideNone || s.Concurrency == 9 {
 		t.Errorf("%+v", s)
 	}
-	d.Force("shop", now, pools.OverrideClosed) // an operator's own word is none of ours
+	d.Force("shop", now, breaker.OverrideClosed) // an operator's own word is none of ours
 	e.State = StateActive
 	apply(e, false)
-	if s := see(); s.Override != pools.OverrideClosed {
+	if s := see(); s.Override != breaker.OverrideClosed {
 		t.Errorf("%+v", s)
 	}
 	if err := Apply(d, now, Endpoint{ID: "shop", Concurrency: 1 << 30}, false); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -99,7 +99,7 @@ func TestExhausted(t *testing.T) {
 func closed(t *testing.T, w running, endpoint string, failures int) {
 	t.Helper()
 	d, ok := w.Destinations().Lookup(endpoint, time.Now())
-	if !ok || d.State != pools.StateClosed || d.Failures != failures {
+	if !ok || d.State != breaker.StateClosed || d.Failures != failures {
 		t.Errorf("breaker of %s: %+v", endpoint, d)
 	}
 }
@@ -150,7 +150,7 @@ func TestOnlyOutagesOpenTheBreaker(t *testing.T) {
 		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
 	}
 	tried := r.await(9, func(e worker.Settled) bool { return e.Outcome != worker.OutcomeDeferred })
-	if tr := <-r.opened; tr.To != pools.StateOpen || tr.Destination != "shop" {
+	if tr := <-r.opened; tr.To != breaker.StateOpen || tr.Destination != "shop" {
 		t.Errorf("%+v", tr)
 	}
 	failed := 0
@@ -245,12 +245,12 @@ func TestDeferredJobsLive(t *testing.T) {
 	if e := r.await(1, outcome(worker.OutcomeSucceeded))[0]; e.Job.Attempt != 1 {
 		t.Errorf("gated: attempt %d", e.Job.Attempt)
 	}
-	w.Destinations().Force("shop", time.Now(), pools.OverrideOpen)
+	w.Destinations().Force("shop", time.Now(), breaker.OverrideOpen)
 	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
 	if e := r.await(1, any1)[0]; e.Outcome != worker.OutcomeDeferred || e.Settlement != worker.SettlementHold {
 		t.Errorf("forced open: %s, %s", e.Outcome, e.Settlement)
 	}
-	w.Destinations().Force("shop", time.Now(), pools.OverrideNone)
+	w.Destinations().Force("shop", time.Now(), breaker.OverrideNone)
 	if e := r.await(1, outcome(worker.OutcomeSucceeded))[0]; e.Job.Attempt != 1 || len(rec.requests()) != 2 || len(r.entries()) != 0 {
 		t.Errorf("attempt %d, %d calls, %d dead letters", e.Job.Attempt, len(rec.requests()), len(r.entries()))
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -87,7 +88,7 @@ func (a *attempt) finish(v verdict) {
 func (a *attempt) release(v verdict) {
 	now := time.Now()
 	if a.started.IsZero() {
-		v.breaker = pools.OutcomeIgnored
+		v.breaker = breaker.OutcomeIgnored
 	} else {
 		a.recordOutcome(&v, now)
 	}
@@ -105,8 +106,8 @@ func (a *attempt) release(v verdict) {
 func (a *attempt) recordOutcome(v *verdict, now time.Time) {
 	if a.acquired {
 		heard := v.breaker
-		if v.throttle > 0 && heard == pools.OutcomeIgnored {
-			heard = pools.OutcomeSlow // asked to slow down
+		if v.throttle > 0 && heard == breaker.OutcomeIgnored {
+			heard = breaker.OutcomeSlow // asked to slow down
 		}
 		a.kind.pool.record(a.started, now, heard)
 	}
@@ -115,6 +116,6 @@ func (a *attempt) recordOutcome(v *verdict, now time.Time) {
 	}
 	if v.destination != "" && v.destination != a.job.Destination {
 		a.w.destinations.Record(v.destination, now, v.breaker)
-		v.breaker = pools.OutcomeIgnored
+		v.breaker = breaker.OutcomeIgnored
 	}
 }

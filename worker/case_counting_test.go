@@ -9,6 +9,8 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/worker"
 	"github.com/caisson-go/caisson/worker/jobtest"
 )
@@ -97,13 +99,13 @@ func TestForcedOpenBreakerSpendsNoAttempt(t *testing.T) {
 	forms(t, func(t *testing.T, keyed bool) {
 		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Keyed: &keyed}
 		inBench(t, jobtest.Config{}, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {
-			b.Force("d.test", pools.OverrideOpen)
+			b.Force("d.test", breaker.OverrideOpen)
 			id := b.Enqueue(worker.NewJob{Kind: "job"})
 			b.Advance(20 * time.Second)
 			if s := b.Settlements(id); len(s) == 0 || s[0].Outcome != worker.OutcomeDeferred || s[0].Reason != "forced_open" {
 				t.Errorf("while forced open: %s", b.Where(id))
 			}
-			b.Force("d.test", pools.OverrideNone)
+			b.Force("d.test", breaker.OverrideNone)
 			b.Advance(5 * time.Second)
 			b.Drain()
 			calledOnce(t, b, id)
@@ -115,7 +117,7 @@ func TestRateLimitSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, keyed bool) {
 		cfg := jobtest.Config{Worker: worker.Config{Destinations: pools.DestinationsConfig{
-			Default: pools.DestinationConfig{Rate: pools.RateConfig{Rate: 1.0 / 60}},
+			Default: pools.DestinationConfig{Rate: limiter.Config{Rate: 1.0 / 60}},
 		}}}
 		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Keyed: &keyed}
 		inBench(t, cfg, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/worker"
 	"github.com/caisson-go/caisson/worker/jobtest"
 )
@@ -77,8 +78,8 @@ func TestRefusedJobTakesNothingFromTheSharedLimit(t *testing.T) {
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency: 10,
 		Destinations: pools.DestinationsConfig{
-			Rate:   pools.RateConfig{Rate: 20},
-			ByName: map[string]pools.DestinationConfig{"a.test": {Rate: pools.RateConfig{Rate: 1}}},
+			Rate:   limiter.Config{Rate: 20},
+			ByName: map[string]pools.DestinationConfig{"a.test": {Rate: limiter.Config{Rate: 1}}},
 		},
 	}}
 	inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {

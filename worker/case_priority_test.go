@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -69,7 +70,7 @@ func TestUrgentJobsDoNotWaitForTheBacklog(t *testing.T) {
 	}{
 		"the kind's bulkhead":           {worker.KindConfig{Bulkhead: 5, Waiting: 5}, pools.DestinationsConfig{}, time.Second},
 		"the destination's concurrency": {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 5}}, time.Second},
-		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: pools.RateConfig{Rate: 10}}}, 2 * time.Second},
+		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: limiter.Config{Rate: 10}}}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := underOverload(t, limit.kind, limit.destinations).worst["urgent"]; got > limit.patience {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -31,7 +31,7 @@ type verdict struct {
 	lost bool
 
 	// breaker is what destination's breaker hears of a started attempt.
-	breaker     pools.Outcome
+	breaker     breaker.Outcome
 	destination string
 	throttle    time.Duration
 }
@@ -40,7 +40,7 @@ type verdict struct {
 // context was alive when the handler returned.
 func classify(err, cause error) verdict {
 	if err == nil {
-		return verdict{outcome: OutcomeSucceeded, breaker: pools.OutcomeSuccess}
+		return verdict{outcome: OutcomeSucceeded, breaker: breaker.OutcomeSuccess}
 	}
 	return classifyError(err, cause)
 }
@@ -50,19 +50,19 @@ func classifyError(err, cause error) verdict {
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):
-		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CausePanic, breaker: pools.OutcomeIgnored}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CausePanic, breaker: breaker.OutcomeIgnored}
 	case errors.Is(cause, ErrStopping):
-		return verdict{outcome: OutcomeInterrupted, err: cause, breaker: pools.OutcomeIgnored}
+		return verdict{outcome: OutcomeInterrupted, err: cause, breaker: breaker.OutcomeIgnored}
 	case errors.Is(cause, ErrClaimLost), errors.Is(cause, ErrLeaseLost):
-		return verdict{outcome: OutcomeInterrupted, err: cause, lost: true, breaker: pools.OutcomeIgnored}
+		return verdict{outcome: OutcomeInterrupted, err: cause, lost: true, breaker: breaker.OutcomeIgnored}
 	case errors.As(err, &stated):
 		return stated.verdict(err)
 	case errors.Is(cause, ErrLeaseEnding):
-		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: pools.OutcomeIgnored}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: breaker.OutcomeIgnored}
 	case errors.Is(cause, ErrTimeout), errors.Is(cause, context.DeadlineExceeded):
-		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: pools.OutcomeFailure}
+		return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseTimeout, breaker: breaker.OutcomeFailure}
 	}
-	return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseExhausted, breaker: pools.OutcomeFailure}
+	return verdict{outcome: OutcomeFailed, err: err, cause: dlq.CauseExhausted, breaker: breaker.OutcomeFailure}
 }
 
 // verdict reads what the handler stated. whole is the error as returned, with everything wrapped around e.

@@ -8,41 +8,41 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	plain := errors.New("boom")
-	gone := &Error{Outcome: OutcomeRejected, Err: plain, Cause: dlq.CauseEndpointGone, Breaker: pools.OutcomeIgnored}
+	gone := &Error{Outcome: OutcomeRejected, Err: plain, Cause: dlq.CauseEndpointGone, Breaker: breaker.OutcomeIgnored}
 	for _, c := range []struct {
 		name       string
 		err, cause error
 		want       Outcome
 		wantCause  dlq.Cause
-		breaker    pools.Outcome
+		breaker    breaker.Outcome
 		after      time.Duration
 		lost       bool
 	}{
-		{name: "nil succeeds", want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
-		{name: "late success is a success", cause: ErrTimeout, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
-		{name: "success during a stop is a success", cause: ErrStopping, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
-		{name: "success after a lost claim is left to the settler", cause: ErrClaimLost, want: OutcomeSucceeded, breaker: pools.OutcomeSuccess},
-		{name: "plain error fails and feeds the breaker", err: plain, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
-		{name: "wrapped plain error", err: fmt.Errorf("a: %w", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
-		{name: "timeout", err: context.DeadlineExceeded, cause: ErrTimeout, want: OutcomeFailed, wantCause: dlq.CauseTimeout, breaker: pools.OutcomeFailure},
-		{name: "stop", err: context.Canceled, cause: ErrStopping, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored},
-		{name: "claim lost", err: context.Canceled, cause: ErrClaimLost, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored, lost: true},
-		{name: "lease lost", err: context.Canceled, cause: ErrLeaseLost, want: OutcomeInterrupted, breaker: pools.OutcomeIgnored, lost: true},
-		{name: "panic", err: &PanicError{Value: "x"}, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: pools.OutcomeIgnored},
-		{name: "panic during a stop still counts", err: &PanicError{Value: "x"}, cause: ErrStopping, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: pools.OutcomeIgnored},
-		{name: "cancel", err: Cancel(plain), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: pools.OutcomeIgnored},
-		{name: "wrapped cancel", err: fmt.Errorf("a: %w", Cancel(plain)), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: pools.OutcomeIgnored},
-		{name: "retry after", err: RetryAfter(time.Minute, plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeIgnored, after: time.Minute},
-		{name: "snooze", err: Snooze(time.Hour, "night"), want: OutcomeDeferred, breaker: pools.OutcomeIgnored, after: time.Hour},
-		{name: "unavailable", err: Unavailable("db", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeFailure},
-		{name: "stated cause", err: gone, want: OutcomeRejected, wantCause: dlq.CauseEndpointGone, breaker: pools.OutcomeIgnored},
-		{name: "statement without outcome fails", err: &Error{Err: plain}, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: pools.OutcomeIgnored},
+		{name: "nil succeeds", want: OutcomeSucceeded, breaker: breaker.OutcomeSuccess},
+		{name: "late success is a success", cause: ErrTimeout, want: OutcomeSucceeded, breaker: breaker.OutcomeSuccess},
+		{name: "success during a stop is a success", cause: ErrStopping, want: OutcomeSucceeded, breaker: breaker.OutcomeSuccess},
+		{name: "success after a lost claim is left to the settler", cause: ErrClaimLost, want: OutcomeSucceeded, breaker: breaker.OutcomeSuccess},
+		{name: "plain error fails and feeds the breaker", err: plain, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: breaker.OutcomeFailure},
+		{name: "wrapped plain error", err: fmt.Errorf("a: %w", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: breaker.OutcomeFailure},
+		{name: "timeout", err: context.DeadlineExceeded, cause: ErrTimeout, want: OutcomeFailed, wantCause: dlq.CauseTimeout, breaker: breaker.OutcomeFailure},
+		{name: "stop", err: context.Canceled, cause: ErrStopping, want: OutcomeInterrupted, breaker: breaker.OutcomeIgnored},
+		{name: "claim lost", err: context.Canceled, cause: ErrClaimLost, want: OutcomeInterrupted, breaker: breaker.OutcomeIgnored, lost: true},
+		{name: "lease lost", err: context.Canceled, cause: ErrLeaseLost, want: OutcomeInterrupted, breaker: breaker.OutcomeIgnored, lost: true},
+		{name: "panic", err: &PanicError{Value: "x"}, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: breaker.OutcomeIgnored},
+		{name: "panic during a stop still counts", err: &PanicError{Value: "x"}, cause: ErrStopping, want: OutcomeFailed, wantCause: dlq.CausePanic, breaker: breaker.OutcomeIgnored},
+		{name: "cancel", err: Cancel(plain), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: breaker.OutcomeIgnored},
+		{name: "wrapped cancel", err: fmt.Errorf("a: %w", Cancel(plain)), want: OutcomeRejected, wantCause: dlq.CauseRejected, breaker: breaker.OutcomeIgnored},
+		{name: "retry after", err: RetryAfter(time.Minute, plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: breaker.OutcomeIgnored, after: time.Minute},
+		{name: "snooze", err: Snooze(time.Hour, "night"), want: OutcomeDeferred, breaker: breaker.OutcomeIgnored, after: time.Hour},
+		{name: "unavailable", err: Unavailable("db", plain), want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: breaker.OutcomeFailure},
+		{name: "stated cause", err: gone, want: OutcomeRejected, wantCause: dlq.CauseEndpointGone, breaker: breaker.OutcomeIgnored},
+		{name: "statement without outcome fails", err: &Error{Err: plain}, want: OutcomeFailed, wantCause: dlq.CauseExhausted, breaker: breaker.OutcomeIgnored},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := classify(c.err, c.cause)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/schedule"
 )
@@ -28,8 +28,8 @@ type Error struct {
 	Cause dlq.Cause
 	// Destination is whose breaker hears of it; empty means the job's own.
 	Destination string
-	// Breaker is what the destination's breaker hears: pools.OutcomeIgnored unless the destination itself was sick.
-	Breaker pools.Outcome
+	// Breaker is what the destination's breaker hears: breaker.OutcomeIgnored unless the destination itself was sick.
+	Breaker breaker.Outcome
 	// Hold asks to keep a Deferred job with its destination's held jobs, because an operator paused the destination: it comes back at the ramp
 	// once calls get through again. Jobs of FIFO queues, of no destination, and of workers without a store of dead letters are put back after After.
 	Hold bool
@@ -53,12 +53,12 @@ func RetryAfter(d time.Duration, err error) error {
 	if err == nil {
 		err = errors.New("asked to retry later")
 	}
-	return &Error{Outcome: OutcomeFailed, Err: err, After: d, Breaker: pools.OutcomeIgnored}
+	return &Error{Outcome: OutcomeFailed, Err: err, After: d, Breaker: breaker.OutcomeIgnored}
 }
 
 // Snooze puts the job back for d with no attempt spent: it is not time yet. The kind's max age bounds how often.
 func Snooze(d time.Duration, reason string) error {
-	return &Error{Outcome: OutcomeDeferred, Err: errors.New("snoozed: " + reason), After: d, Breaker: pools.OutcomeIgnored}
+	return &Error{Outcome: OutcomeDeferred, Err: errors.New("snoozed: " + reason), After: d, Breaker: breaker.OutcomeIgnored}
 }
 
 // Cancel rejects the job: it can never succeed and goes to the dead letters at once. A nil err stands for "cancelled".
@@ -66,7 +66,7 @@ func Cancel(err error) error {
 	if err == nil {
 		err = errors.New("cancelled by its handler")
 	}
-	return &Error{Outcome: OutcomeRejected, Err: err, Breaker: pools.OutcomeIgnored}
+	return &Error{Outcome: OutcomeRejected, Err: err, Breaker: breaker.OutcomeIgnored}
 }
 
 // Unavailable fails the attempt and tells the breaker of destination that it is sick. Use it for calls to something other than the
@@ -75,7 +75,7 @@ func Unavailable(destination string, err error) error {
 	if err == nil {
 		err = errors.New("unavailable")
 	}
-	return &Error{Outcome: OutcomeFailed, Err: fmt.Errorf("%s: %w", destination, err), Destination: destination, Breaker: pools.OutcomeFailure}
+	return &Error{Outcome: OutcomeFailed, Err: fmt.Errorf("%s: %w", destination, err), Destination: destination, Breaker: breaker.OutcomeFailure}
 }
 
 // PanicError is the error of an attempt whose handler panicked or ended its goroutine.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -39,12 +39,12 @@ func TestHeldJobThatExpiresKeepsItsHistory(t *testing.T) {
 	inBubble(t, cfg, func(b *bubble) {
 		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d", Deadline: time.Now().Add(time.Hour)})
 		b.after(time.Second)
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 		b.after(2 * time.Hour)
 		if depth, err := b.dead.Depth(b.ctx); err != nil || len(depth.Held) != 1 {
 			t.Fatalf("depth %+v, error %v", depth, err)
 		}
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideNone)
 		b.after(time.Minute)
 		e, err := b.dead.Get(b.ctx, dlq.EntryID(id, 0))
 		if err != nil || e.Cause != dlq.CauseExpired || e.AttemptCount != 1 || len(e.Attempts) != 1 || e.Attempts[0].Error != "first failure" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -139,7 +140,7 @@ func TestRefusedDestinationCostsNoClaim(t *testing.T) {
 		b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 		store := &countedStore{Store: b.claims}
 		b.start(worker.Config{Registry: registry, Store: store})
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 		id := b.enqueue(worker.NewJob{Kind: "k"})
 		b.after(10 * time.Minute)
 		if n := store.claimed.Load(); n != 0 || len(b.settled(id)) == 0 {

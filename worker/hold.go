@@ -8,6 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // holder decides when the jobs of a destination whose breaker stays open leave the queue, and brings them back: first a few probes, then a
@@ -99,10 +100,10 @@ func (h *holder) recordRequest(name string, now time.Time) {
 }
 
 // breakerChanged hears of a breaker's transition: once it is closed its backlog counts anew.
-func (h *holder) breakerChanged(t pools.Transition) {
+func (h *holder) breakerChanged(t breaker.Transition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d := h.destinations[t.Destination]; d != nil && t.To == pools.StateClosed {
+	if d := h.destinations[t.Destination]; d != nil && t.To == breaker.StateClosed {
 		d.deferred = 0
 	}
 }

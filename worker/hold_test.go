@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -30,13 +30,13 @@ func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 	inBubble(t, cfg, func(b *bubble) {
 		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
 		b.after(time.Second) // attempt 1 fails; the next is due in half a minute
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 		b.after(5 * time.Minute)
 		depth, err := b.dead.Depth(b.ctx)
 		if err != nil || len(depth.Held) != 1 || depth.Held[0].Count != 1 || len(depth.Dead) != 0 {
 			t.Fatalf("depth %+v, error %v", depth, err)
 		}
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideNone)
 		b.after(time.Hour)
 		if diff := cmp.Diff([]int{1, 2, 3}, attempts); diff != "" {
 			t.Error(diff)
@@ -56,7 +56,7 @@ func TestHeldJobsOfOneHostShareTheirRamp(t *testing.T) {
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: -1, Backlog: 10, Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
-		b.w.Destinations().Force("hooks.example", time.Now(), pools.OverrideOpen)
+		b.w.Destinations().Force("hooks.example", time.Now(), breaker.OverrideOpen)
 		for i := range jobs {
 			b.enqueue(worker.NewJob{Kind: "k", Destination: fmt.Sprintf("https://Hooks.example/cb?id=%d", i)})
 		}
@@ -65,7 +65,7 @@ func TestHeldJobsOfOneHostShareTheirRamp(t *testing.T) {
 		if err != nil || len(depth.Held) != 1 || depth.Held[0].Destination != "hooks.example" || depth.Held[0].Count < jobs-10 {
 			t.Fatalf("%d held destinations, error %v", len(depth.Held), err)
 		}
-		b.w.Destinations().Force("hooks.example", time.Now(), pools.OverrideNone)
+		b.w.Destinations().Force("hooks.example", time.Now(), breaker.OverrideNone)
 		b.after(1500 * time.Millisecond)
 		if n := b.succeeded(); n > 30 {
 			t.Errorf("%d jobs hit the destination at once: no ramp", n)
@@ -145,7 +145,7 @@ func TestForcedOpenIsHeldAtOnce(t *testing.T) {
 				return nil
 			})
 			inBubble(t, worker.Config{Registry: registry, Hold: c.cfg}, func(b *bubble) {
-				b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+				b.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 				id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
 				b.after(time.Second)
 				depth, err := b.dead.Depth(b.ctx)
@@ -156,7 +156,7 @@ func TestForcedOpenIsHeldAtOnce(t *testing.T) {
 				if s := b.settled(id); err != nil || held != c.held || len(s) == 0 || (s[0].Settlement == worker.SettlementHold) != (c.held == 1) || s[0].Reason != "forced_open" {
 					t.Fatalf("%d held, error %v, settled %+v", held, err, s)
 				}
-				b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+				b.w.Destinations().Force("d", time.Now(), breaker.OverrideNone)
 				b.after(time.Hour)
 				if calls != 1 || b.succeeded() != 1 {
 					t.Errorf("%d calls, %d succeeded", calls, b.succeeded())
@@ -176,10 +176,10 @@ func TestHeldJobsDoNotAge(t *testing.T) {
 		return nil
 	})
 	inBubble(t, worker.Config{Registry: registry}, func(b *bubble) {
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 		b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
 		b.after(5 * time.Hour)
-		b.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+		b.w.Destinations().Force("d", time.Now(), breaker.OverrideNone)
 		b.after(time.Hour)
 		if calls != 1 || b.succeeded() != 1 {
 			t.Errorf("%d calls, %d succeeded", calls, b.succeeded())

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/adaptive"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -43,7 +43,7 @@ type KindConfig struct {
 	Timeout time.Duration
 	// AdaptiveTimeout lets the timeout follow how long attempts take, between its Floor and Timeout, which is its ceiling. The zero value
 	// keeps the timeout.
-	AdaptiveTimeout pools.AdaptiveTimeoutConfig
+	AdaptiveTimeout adaptive.TimeoutConfig
 	// TimeoutGrace is how long a handler that ignores its timeout keeps its lease before the attempt is failed and the handler abandoned.
 	// Default 5 s.
 	TimeoutGrace time.Duration
@@ -55,7 +55,7 @@ type KindConfig struct {
 	Bulkhead int
 	// Adaptive lets the bulkhead's size find itself between Adaptive.Min and Bulkhead by how attempts go. What counts is what a breaker
 	// would hear; a throttle counts as slow. The zero value keeps the size. It needs a Bulkhead.
-	Adaptive pools.AdaptiveConfig
+	Adaptive adaptive.LimitConfig
 	// Waiting is how many jobs may wait in this worker for the bulkhead, each holding a slot and its lease, before others are
 	// deferred. Default as many as Bulkhead, at most what is left of the slots; negative means none. Ignored without Bulkhead.
 	Waiting int

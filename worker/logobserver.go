@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // NewLogObserver returns an observer that logs one line per settled delivery, and one for each other event an operator should know.
@@ -32,7 +33,7 @@ func (o *logObserver) Observe(event Event) {
 		}
 	case *BreakerChanged:
 		level := slog.LevelInfo
-		if e.To == pools.StateOpen {
+		if e.To == breaker.StateOpen {
 			level = slog.LevelWarn
 		}
 		o.logger.LogAttrs(ctx, level, "breaker changed", slog.String("destination", e.Destination), slog.String("from", e.From.String()),

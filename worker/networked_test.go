@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -207,14 +207,14 @@ func TestSinkHoldsNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inField(t, c, func(f *field) {
-				f.w.Destinations().Force("d", time.Now(), pools.OverrideOpen)
+				f.w.Destinations().Force("d", time.Now(), breaker.OverrideOpen)
 				f.add("d", "a", "b", "c")
 				f.after(time.Hour)
 				depth, err := f.dead.Depth(f.ctx)
 				if err != nil || len(depth.Held)+len(depth.Dead) != 0 || f.left() != 3 {
 					t.Fatalf("%+v, %v, %d messages", depth, err, f.left())
 				}
-				f.w.Destinations().Force("d", time.Now(), pools.OverrideNone)
+				f.w.Destinations().Force("d", time.Now(), breaker.OverrideNone)
 				f.after(time.Hour)
 				if n := f.succeeded(); n != 3 || f.left() != 0 {
 					t.Errorf("%d succeeded, %d messages are left", n, f.left())

@@ -6,7 +6,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // Observer receives a worker's events. Metrics, logs, traces and dashboards are observers.
@@ -84,7 +84,7 @@ type (
 	}
 
 	// BreakerChanged reports a breaker's transition.
-	BreakerChanged struct{ pools.Transition }
+	BreakerChanged struct{ breaker.Transition }
 
 	// Paused reports that leasing stopped or resumed because a store or broker is unavailable.
 	Paused struct {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // priorities is how many a queue may have: 0 is critical, 1 sheddable_plus, 2 sheddable.
@@ -17,7 +19,7 @@ type pool struct {
 	name string
 	*pools.Bulkhead
 	waiting  int
-	adaptive *pools.AdaptiveLimit // nil if the size is fixed
+	adaptive *adaptive.Limit // nil if the size is fixed
 
 	mu      sync.Mutex
 	size    int
@@ -109,7 +111,7 @@ func (p *pool) released(now time.Time, d time.Duration) {
 }
 
 // record tells an adaptive size how an attempt went that has its place still.
-func (p *pool) record(start, now time.Time, o pools.Outcome) {
+func (p *pool) record(start, now time.Time, o breaker.Outcome) {
 	if p.adaptive == nil {
 		return
 	}
@@ -187,7 +189,7 @@ func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
 	}
 	p := &pool{name: name, Bulkhead: b, waiting: room, size: size}
 	if cfg.Bulkhead > 0 && cfg.Adaptive.Min > 0 {
-		p.adaptive, err = pools.NewAdaptiveLimit(cfg.Adaptive, size)
+		p.adaptive, err = adaptive.NewLimit(cfg.Adaptive, size)
 	}
 	return p, err
 }

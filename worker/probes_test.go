@@ -6,6 +6,7 @@ import (
 
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -24,8 +25,8 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	}
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "long", Config: worker.KindConfig{Timeout: 10 * time.Minute}}, nop)
-	one := pools.DestinationConfig{Breaker: pools.BreakerConfig{MinimumCalls: 1, Probes: 1}}
-	short := pools.DestinationConfig{Breaker: pools.BreakerConfig{ProbeLease: time.Minute}}
+	one := pools.DestinationConfig{Breaker: breaker.Config{MinimumCalls: 1, Probes: 1}}
+	short := pools.DestinationConfig{Breaker: breaker.Config{ProbeLease: time.Minute}}
 	w, err := worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: dead,
 		Destinations: pools.DestinationsConfig{Default: one, ByName: map[string]pools.DestinationConfig{"other": {Concurrency: 1}, "short": short}},
@@ -37,12 +38,12 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	for name, closes := range map[string]bool{"some": true, "other": true, "short": false} {
 		now := time.Now()
 		p, _ := d.Admit(now, pools.Request{Destination: name})
-		p.Done(now, pools.OutcomeFailure)
+		p.Done(now, breaker.OutcomeFailure)
 		probe, v := d.Admit(now.Add(time.Minute), pools.Request{Destination: name})
 		if !v.OK() {
 			t.Fatalf("%s: no probe: %+v", name, v)
 		}
-		probe.Done(now.Add(11*time.Minute), pools.OutcomeSuccess)
+		probe.Done(now.Add(11*time.Minute), breaker.OutcomeSuccess)
 		if _, open := d.OpenSince(name, now.Add(11*time.Minute)); open == closes {
 			t.Errorf("%s: open %v after a probe that took as long as a job may", name, open)
 		}

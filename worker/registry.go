@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/adaptive"
 )
 
 // Handler runs one attempt of a job.
@@ -92,7 +92,7 @@ type kind struct {
 	decode  func(*Job) error
 	handler Handler
 	pool    *pool
-	timeout *pools.AdaptiveTimeout // nil if it does not adapt
+	timeout *adaptive.Timeout // nil if it does not adapt
 }
 
 // currentTimeout is how long an attempt may run that starts now.
@@ -167,10 +167,10 @@ func (r *Registry) build(reg registration) (*kind, error) {
 	}
 	k := &kind{name: reg.name, version: reg.version, config: config, decode: reg.decode, handler: handler}
 	if config.AdaptiveTimeout.Floor > 0 {
-		adaptive := config.AdaptiveTimeout
-		adaptive.Ceiling = config.Timeout
+		timeout := config.AdaptiveTimeout
+		timeout.Ceiling = config.Timeout
 		var err error
-		if k.timeout, err = pools.NewAdaptiveTimeout(adaptive); err != nil {
+		if k.timeout, err = adaptive.NewTimeout(timeout); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // handlerTx is the transaction that a handler may take. The handler's goroutine and the attempt's share it.
@@ -129,7 +129,7 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 	case errors.Is(err, idempotency.ErrUnavailable):
 		return a.storeFailed(err)
 	}
-	return classifySafely(&Error{Outcome: OutcomeFailed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: pools.OutcomeIgnored}, nil)
+	return classifySafely(&Error{Outcome: OutcomeFailed, Err: fmt.Errorf("the handler returned nil, but its transaction was not committed: %w", err), Breaker: breaker.OutcomeIgnored}, nil)
 }
 
 // inDoubt says that a commit may or may not have happened.

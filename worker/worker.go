@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // Worker runs jobs. Make one with [New] and run it once.
@@ -101,7 +102,7 @@ func sharedDatabase(cfg Config) idempotency.Transactional {
 func (w *Worker) newDestinations() (*pools.Destinations, error) {
 	cfg := w.cfg.Destinations
 	also := cfg.OnTransition
-	cfg.OnTransition = func(t pools.Transition) {
+	cfg.OnTransition = func(t breaker.Transition) {
 		w.hold.breakerChanged(t)
 		w.observe(&BreakerChanged{t})
 		if also != nil {

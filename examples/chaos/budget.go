@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/budget"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -22,11 +23,11 @@ func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	budgets := []pools.BudgetConfig{noBudget}
+	budgets := []budget.Config{noBudget}
 	for _, ratio := range []float64{0.05, 0.1, 0.25, 1} {
-		budgets = append(budgets, pools.BudgetConfig{Ratio: ratio, Floor: -1, Window: time.Second})
+		budgets = append(budgets, budget.Config{Ratio: ratio, Floor: -1, Window: time.Second})
 	}
-	budgets = append(budgets, pools.BudgetConfig{Ratio: 0.1, Floor: 3, Window: time.Second})
+	budgets = append(budgets, budget.Config{Ratio: 0.1, Floor: 3, Window: time.Second})
 	var setups []setup
 	for _, budget := range budgets {
 		setups = append(setups, setup{
@@ -47,9 +48,9 @@ func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
 	return list, nil
 }
 
-func budgetName(b pools.BudgetConfig) string {
+func budgetName(b budget.Config) string {
 	switch {
-	case b.Form == pools.BudgetFormNone:
+	case b.Form == budget.FormNone:
 		return "none"
 	case b.Floor > 0:
 		return fmt.Sprintf("%.2f of the successes and %.0f per second (the default)", b.Ratio, b.Floor)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -34,7 +35,7 @@ type call struct {
 // change is a breaker's transition.
 type change struct {
 	at time.Duration
-	to pools.State
+	to breaker.State
 }
 
 func newObserved(s setup, e *endpoint) *observed {
@@ -143,7 +144,7 @@ func (o *observed) wasted() (sum time.Duration) {
 // opened counts how often the breaker opened.
 func (o *observed) opened() (n int) {
 	for _, c := range o.changes {
-		if c.to == pools.StateOpen {
+		if c.to == breaker.StateOpen {
 			n++
 		}
 	}
@@ -153,7 +154,7 @@ func (o *observed) opened() (n int) {
 // firstOpen is when it opened first; false if it never did.
 func (o *observed) firstOpen() (time.Duration, bool) {
 	for _, c := range o.changes {
-		if c.to == pools.StateOpen {
+		if c.to == breaker.StateOpen {
 			return c.at, true
 		}
 	}
@@ -163,7 +164,7 @@ func (o *observed) firstOpen() (time.Duration, bool) {
 // closedAfter is when it closed first after a time; false if it did not.
 func (o *observed) closedAfter(t time.Duration) (time.Duration, bool) {
 	for _, c := range o.changes {
-		if c.at >= t && c.to == pools.StateClosed {
+		if c.at >= t && c.to == breaker.StateClosed {
 			return c.at, true
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -22,14 +24,14 @@ func fails(from, to time.Duration) func(time.Duration) reply {
 }
 
 // never is a breaker that does not open.
-var never = pools.BreakerConfig{FailurePercent: -1, SlowPercent: -1}
+var never = breaker.Config{FailurePercent: -1, SlowPercent: -1}
 
 // noBudget lets every retry through.
-var noBudget = pools.BudgetConfig{Form: pools.BudgetFormNone}
+var noBudget = budget.Config{Form: budget.FormNone}
 
 // alert is a breaker with short times: 50 % failures within a second, open for 0.3 s, 2 probes.
-func alert() pools.BreakerConfig {
-	return pools.BreakerConfig{
+func alert() breaker.Config {
+	return breaker.Config{
 		FailurePercent: 50, Window: time.Second, MinimumCalls: 10, OpenFor: 300 * time.Millisecond, OpenJitter: -1, Probes: 2, ProbesToClose: 2,
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -70,7 +72,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	if err != nil {
 		return setup{}, err
 	}
-	breaker := pools.WebhookBreaker()
+	breaker := breaker.Webhook()
 	breaker.Window /= compression
 	breaker.OpenFor /= compression
 	breaker.ProbeLease = 2 * time.Second
@@ -97,7 +99,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 // without takes breaker, gate and budget away.
 func without(s setup) setup {
 	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = -1, -1
-	s.destination.Budget.Form = pools.BudgetFormNone
+	s.destination.Budget.Form = budget.FormNone
 	s.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
 	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -20,16 +21,16 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 	if err != nil {
 		return nil, err
 	}
-	breaker := alert()
-	breaker.FailurePercent, breaker.MinimumCalls, breaker.Window, breaker.OpenFor = 30, 20, 2*time.Second, 1500*time.Millisecond
+	limits := alert()
+	limits.FailurePercent, limits.MinimumCalls, limits.Window, limits.OpenFor = 30, 20, 2*time.Second, 1500*time.Millisecond
 	base := func() setup {
 		return setup{
 			due: every(60, length), maxWait: 0, attempts: 1, backoff: backoff, timeout: time.Second, behave: quota(40),
-			destination: pools.DestinationConfig{Breaker: breaker, Budget: noBudget},
+			destination: pools.DestinationConfig{Breaker: limits, Budget: noBudget},
 		}
 	}
 	counted, ignored, gated := base(), base(), base()
-	counted.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After, e.Breaker = 0, 0, pools.OutcomeFailure })
+	counted.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After, e.Breaker = 0, 0, breaker.OutcomeFailure })
 	ignored.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
 	list, err := observeAll(ctx, []setup{counted, ignored, gated})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/internal/testkit/journaltest"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/queue/queuetest"
@@ -201,7 +202,7 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 		r.t.Fatal(err)
 	}
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = maxAttempts })
-	breaker := pools.WebhookBreaker()
+	breaker := breaker.Webhook()
 	breaker.MinimumCalls = 1_000_000
 	w, err := worker.New(worker.Config{
 		Broker: r.broker, Queues: []worker.QueueConfig{{Name: r.queue}}, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observers: append(also, r),

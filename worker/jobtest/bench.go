@@ -14,7 +14,7 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/worker"
@@ -55,7 +55,7 @@ type Bench struct {
 	mu      sync.Mutex
 	running []*process // live workers, oldest first
 	ended   []*process // killed ones that still have to return
-	forced  map[string]pools.Override
+	forced  map[string]breaker.Override
 	names   int
 }
 
@@ -78,7 +78,7 @@ func New(t testing.TB, registry *worker.Registry, cfg Config) *Bench {
 	if cfg.Worker.Logger == nil {
 		cfg.Worker.Logger = slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 	}
-	b := &Bench{t: t, cfg: cfg, registry: registry, ledger: newLedger(), forced: make(map[string]pools.Override)}
+	b := &Bench{t: t, cfg: cfg, registry: registry, ledger: newLedger(), forced: make(map[string]breaker.Override)}
 	b.faults.down = make(map[string]bool)
 	registry.Use(crashable)
 	if err := b.open(); err != nil {

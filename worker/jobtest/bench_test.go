@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
@@ -199,13 +199,13 @@ func TestForceHoldsForLaterWorkers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bench := jobtest.New(t, handle(worker.KindConfig{Destination: "d.test"}, ok), jobtest.Config{})
-		bench.Force("d.test", pools.OverrideOpen)
+		bench.Force("d.test", breaker.OverrideOpen)
 		bench.Restart()
 		id := bench.Enqueue(worker.NewJob{Kind: "job"})
 		if s := bench.Work(); s.Outcome != worker.OutcomeDeferred || s.Settlement != worker.SettlementHold || len(bench.Held()) != 1 {
 			t.Fatal(bench.Where(id))
 		}
-		bench.Force("d.test", pools.OverrideNone)
+		bench.Force("d.test", breaker.OverrideNone)
 		bench.Advance(5 * time.Second)
 		bench.Drain()
 		if bench.Attempts(id) != 1 {

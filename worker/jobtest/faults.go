@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -75,10 +76,10 @@ func (b *Bench) Reach(destination string) error {
 	return nil
 }
 
-// Force sets or, with pools.OverrideNone, clears an override of a destination's breaker, in all workers and in those to come. What a
+// Force sets or, with breaker.OverrideNone, clears an override of a destination's breaker, in all workers and in those to come. What a
 // worker takes while a destination is forced open it holds: it comes back some seconds after the override is cleared, so let them pass with
 // [Bench.Advance].
-func (b *Bench) Force(destination string, o pools.Override) {
+func (b *Bench) Force(destination string, o breaker.Override) {
 	b.mu.Lock()
 	b.forced[destination] = o
 	b.mu.Unlock()

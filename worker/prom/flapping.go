@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
 // flapping remembers the last transitions of each breaker, for the alert that counters cannot give: destinations that share a label share
@@ -23,8 +23,8 @@ const (
 )
 
 // record remembers a transition. Overrides and resets by an operator are not flapping.
-func (f *flapping) record(t pools.Transition) {
-	if t.From == t.To || t.Reason == pools.TransitionReasonReset {
+func (f *flapping) record(t breaker.Transition) {
+	if t.From == t.To || t.Reason == breaker.TransitionReasonReset {
 		return
 	}
 	f.mu.Lock()

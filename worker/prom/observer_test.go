@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -86,10 +87,10 @@ func TestFlappingIsCountedByDestination(t *testing.T) {
 	t.Parallel()
 	o, reg := newObserver(t, Config{})
 	start := time.Now()
-	states := []pools.State{pools.StateClosed, pools.StateOpen, pools.StateHalfOpen}
+	states := []breaker.State{breaker.StateClosed, breaker.StateOpen, breaker.StateHalfOpen}
 	change := func(name string, n int, at time.Time) {
-		o.Observe(&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: name, From: states[n%3], To: states[(n+1)%3], Reason: pools.TransitionReasonFailureRate, At: at,
+		o.Observe(&worker.BreakerChanged{Transition: breaker.Transition{
+			Destination: name, From: states[n%3], To: states[(n+1)%3], Reason: breaker.TransitionReasonFailureRate, At: at,
 		}})
 	}
 	for n := range 3 { // one outage: three transitions of each of many
@@ -98,7 +99,7 @@ func TestFlappingIsCountedByDestination(t *testing.T) {
 		}
 	}
 	for range 3 { // an operator's doing
-		o.Observe(&worker.BreakerChanged{Transition: pools.Transition{Destination: "a", Reason: pools.TransitionReasonForcedOpen, At: start}})
+		o.Observe(&worker.BreakerChanged{Transition: breaker.Transition{Destination: "a", Reason: breaker.TransitionReasonForcedOpen, At: start}})
 	}
 	gather(t, reg).expect(t, series{"caisson_breakers_flapping": 0})
 	change("b", 3, start)

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -102,11 +102,11 @@ func everyEvent() []worker.Event {
 		&worker.Lost{Job: job, Kind: "mail", Err: worker.ErrLeaseLost},
 		&worker.Lost{Job: job, Kind: "mail", Err: worker.ErrClaimLost},
 		&worker.Abandoned{Job: job, Kind: "mail"},
-		&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: "sendgrid", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionReasonFailureRate, At: now,
+		&worker.BreakerChanged{Transition: breaker.Transition{
+			Destination: "sendgrid", From: breaker.StateClosed, To: breaker.StateOpen, Reason: breaker.TransitionReasonFailureRate, At: now,
 		}},
-		&worker.BreakerChanged{Transition: pools.Transition{
-			Destination: "hooks.example", From: pools.StateClosed, To: pools.StateOpen, Reason: pools.TransitionReasonSlowRate, At: now,
+		&worker.BreakerChanged{Transition: breaker.Transition{
+			Destination: "hooks.example", From: breaker.StateClosed, To: breaker.StateOpen, Reason: breaker.TransitionReasonSlowRate, At: now,
 		}},
 		&worker.Paused{What: "store", Err: broken},
 		&worker.Released{Destination: "sendgrid", Count: 5, Probe: true},

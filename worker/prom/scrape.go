@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -127,9 +128,9 @@ var destinationStates = []string{"closed", "gated", "half_open", "open", "forced
 
 func stateOf(d pools.DestinationSnapshot) string {
 	switch {
-	case d.Override != pools.OverrideNone:
+	case d.Override != breaker.OverrideNone:
 		return d.Override.String()
-	case d.State != pools.StateClosed:
+	case d.State != breaker.StateClosed:
 		return d.State.String()
 	case !d.ThrottledUntil.IsZero():
 		return "gated"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -20,8 +20,8 @@ func TestScrapeShowsTheWorker(t *testing.T) {
 		r.cfg.Destinations, r.cfg.Queues = []string{"sendgrid", "twilio"}, []string{"missing"}
 		o, reg := newObserver(t, r.cfg)
 		w := r.start(t, o, worker.Config{Registry: mailRegistry(), Concurrency: 10})
-		w.Destinations().Force("sendgrid", time.Now(), pools.OverrideOpen)
-		w.Destinations().Force("hooks.test", time.Now(), pools.OverrideOpen)
+		w.Destinations().Force("sendgrid", time.Now(), breaker.OverrideOpen)
+		w.Destinations().Force("hooks.test", time.Now(), breaker.OverrideOpen)
 		r.enqueue(t,
 			worker.NewJob{Kind: "mail"},
 			worker.NewJob{Kind: "mail", Destination: "broken"},

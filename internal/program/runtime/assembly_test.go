@@ -10,6 +10,10 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
@@ -67,17 +71,17 @@ func TestDestinations(t *testing.T) {
 		"CAISSON_DESTINATIONS_OVERRIDES_SHOP_BREAKER_RAMP=2m", "CAISSON_DESTINATIONS_OVERRIDES_SHOP_BREAKER_OPEN_GROWTH=1.5",
 		"CAISSON_DESTINATIONS_OVERRIDES_SHOP_BREAKER_OPEN=20m")
 	want := pools.DestinationConfig{
-		Breaker: pools.BreakerConfig{
+		Breaker: breaker.Config{
 			FailurePercent: 25, SlowPercent: 50, SlowAfter: -1, Window: 30 * time.Second, MinimumCalls: 20, OpenFor: 20 * time.Minute,
 			OpenGrowth: 1.5, OpenMax: 20 * time.Minute, Probes: 5, ProbesToClose: 4, Ramp: 2 * time.Minute,
 		},
 		Concurrency: 7,
-		Adaptive:    pools.AdaptiveConfig{Min: -1},
-		Timeout:     pools.AdaptiveTimeoutConfig{Floor: -1},
+		Adaptive:    adaptive.LimitConfig{Min: -1},
+		Timeout:     adaptive.TimeoutConfig{Floor: -1},
 		Lane:        pools.ToggleOff,
 		Shared:      pools.ToggleOff,
-		Rate:        pools.RateConfig{Rate: 2.5, Burst: 3},
-		Budget:      pools.BudgetConfig{Form: pools.BudgetFormGRPC, Floor: 3},
+		Rate:        limiter.Config{Rate: 2.5, Burst: 3},
+		Budget:      budget.Config{Form: budget.FormGRPC, Floor: 3},
 	}
 	if diff := cmp.Diff(want, destinationsOf(cfg).ByName["shop"]); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
@@ -115,13 +119,13 @@ func TestEndpointLimits(t *testing.T) {
 	if err := addEndpoints(got, cfg.Webhook); err != nil {
 		t.Fatal(err)
 	}
-	breaker := pools.BreakerConfig{
+	breaker := breaker.Config{
 		FailurePercent: 80, SlowPercent: 80, SlowAfter: -1, Window: 10 * time.Minute, MinimumCalls: 9, OpenFor: time.Minute, OpenGrowth: 1,
 		OpenMax: 15 * time.Minute, Probes: 5, ProbesToClose: 4,
 	}
 	want := map[string]pools.DestinationConfig{
-		"shop": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 7, Rate: pools.RateConfig{Rate: 2.5, Burst: 4}},
-		"slow": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 1, Rate: pools.RateConfig{Rate: -1, Burst: 1}},
+		"shop": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 7, Rate: limiter.Config{Rate: 2.5, Burst: 4}},
+		"slow": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 1, Rate: limiter.Config{Rate: -1, Burst: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("destinations (-want +got):\n%s", diff)
@@ -175,7 +179,7 @@ func TestOverrideKind(t *testing.T) {
 		Destination: "mail",
 	})
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: pools.AdaptiveTimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: pools.AdaptiveConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {

@@ -8,6 +8,10 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/adaptive"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/budget"
+	"github.com/caisson-go/caisson/pools/limiter"
 )
 
 // destinationsOf translates breakers and limits. The configuration has completed every override from its default.
@@ -35,7 +39,7 @@ func addEndpoints(destinations map[string]pools.DestinationConfig, cfg config.We
 			Breaker:     breakerOf(cfg.Breaker),
 			Concurrency: c.Concurrency,
 			Lane:        pools.ToggleOn,
-			Rate:        pools.RateConfig{Rate: config.OrNone(c.Rate), Burst: c.Burst},
+			Rate:        limiter.Config{Rate: config.OrNone(c.Rate), Burst: c.Burst},
 		}
 	}
 	return errors.Join(errs...)
@@ -59,13 +63,13 @@ func destinationOf(d config.Destination) pools.DestinationConfig {
 	return pools.DestinationConfig{
 		Breaker:     breakerOf(d.Breaker),
 		Concurrency: config.OrNone(d.Concurrency),
-		Adaptive:    pools.AdaptiveConfig{Min: config.OrNone(d.AdaptiveMin)},
-		Timeout:     pools.AdaptiveTimeoutConfig{Floor: config.OrNone(d.TimeoutFloor)},
+		Adaptive:    adaptive.LimitConfig{Min: config.OrNone(d.AdaptiveMin)},
+		Timeout:     adaptive.TimeoutConfig{Floor: config.OrNone(d.TimeoutFloor)},
 		Lane:        onOff(d.InSlowLane),
 		Shared:      onOff(d.Shared),
-		Rate:        pools.RateConfig{Rate: config.OrNone(d.Rate), Burst: d.Burst},
-		Budget: pools.BudgetConfig{
-			Form:  pools.BudgetForm(d.Budget.Form),
+		Rate:        limiter.Config{Rate: config.OrNone(d.Rate), Burst: d.Burst},
+		Budget: budget.Config{
+			Form:  budget.Form(d.Budget.Form),
 			Ratio: finagleRatio(d.Budget),
 			Floor: config.OrNone(d.Budget.Floor),
 		},
@@ -74,14 +78,14 @@ func destinationOf(d config.Destination) pools.DestinationConfig {
 
 // finagleRatio is the share of retries for the one form that the configuration's percent belongs to.
 func finagleRatio(b config.Budget) float64 {
-	if pools.BudgetForm(b.Form) != pools.BudgetFormFinagle {
+	if budget.Form(b.Form) != budget.FormFinagle {
 		return 0
 	}
 	return float64(b.Percent) / 100
 }
 
-func breakerOf(b config.Breaker) pools.BreakerConfig {
-	return pools.BreakerConfig{
+func breakerOf(b config.Breaker) breaker.Config {
+	return breaker.Config{
 		FailurePercent: b.FailurePercent,
 		SlowPercent:    b.SlowPercent,
 		SlowAfter:      config.OrNone(b.SlowAfter),

@@ -11,6 +11,7 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -118,7 +119,7 @@ func reportOf(self fleet.Report, s worker.Snapshot, now time.Time) fleet.Report 
 
 func destinationReport(d pools.DestinationSnapshot) fleet.Destination {
 	out := fleet.Destination{Name: d.Destination, State: d.State.String(), Since: d.OpenSince, Next: d.NextTry, Waiting: d.Waiting}
-	if d.Override != pools.OverrideNone {
+	if d.Override != breaker.OverrideNone {
 		out.Override = d.Override.String()
 	}
 	if !d.Verdict.OK() {

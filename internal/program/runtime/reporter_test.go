@@ -14,7 +14,7 @@ import (
 	fleetpostgres "github.com/caisson-go/caisson/internal/fleet/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -98,7 +98,7 @@ func TestReportsSurviveAStatusStoreThatIsAway(t *testing.T) {
 	proxy.Cut()
 
 	w := idle(t)
-	w.Destinations().Force("https://user:pw@shop.example.com/x?token=y", time.Now(), pools.OverrideOpen)
+	w.Destinations().Force("https://user:pw@shop.example.com/x?token=y", time.Now(), breaker.OverrideOpen)
 	log := &lines{}
 	stop := startReports(t.Context(), fleetpostgres.New(pool, schema), "embedded", w, slog.New(slog.NewTextHandler(log, nil)))
 	await(t, "the log tells that the status store is away", func() bool { return log.count("tools do not see this worker") == 1 })

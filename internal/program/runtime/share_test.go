@@ -15,6 +15,8 @@ import (
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -49,7 +51,7 @@ func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 	s.Worker, err = worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: letters, Owner: owner,
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{
-			Shared: pools.ToggleOn, Rate: pools.RateConfig{Rate: 1000}, Breaker: pools.BreakerConfig{MinimumCalls: 2, OpenFor: time.Minute},
+			Shared: pools.ToggleOn, Rate: limiter.Config{Rate: 1000}, Breaker: breaker.Config{MinimumCalls: 2, OpenFor: time.Minute},
 		}},
 	})
 	if err != nil {
@@ -130,7 +132,7 @@ func TestWorkersShareWhatTheyKnow(t *testing.T) {
 	if got := b.calls.Load(); got != before {
 		t.Errorf("b made %d calls that it could have spared", got-before)
 	}
-	if s, _ := b.Destinations().Lookup("api", time.Now()); s.State != pools.StateClosed {
+	if s, _ := b.Destinations().Lookup("api", time.Now()); s.State != breaker.StateClosed {
 		t.Errorf("the breaker of b is %s", s.State)
 	}
 	a.Destinations().Reset("api", time.Now())

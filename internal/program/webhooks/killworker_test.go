@@ -13,7 +13,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
-	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -99,7 +99,7 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 		return err
 	}
 	defer deliveries.Close()
-	breaker := pools.WebhookBreaker()
+	breaker := breaker.Webhook()
 	breaker.MinimumCalls = 1_000_000 // the receiver is not to be spared
 	running, err := deliveries.Open(ServiceConfig{
 		Backends: open, Kinds: registry.Kinds(), Queue: cfg.Queues[0].Name, Breaker: breaker, Metrics: NewMetrics(), Logger: o.logger(),

@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -30,7 +31,7 @@ type ServiceConfig struct {
 	// Queue of deliveries.
 	Queue string
 	// Breaker of the registry's endpoints.
-	Breaker pools.BreakerConfig
+	Breaker breaker.Config
 	// Metrics counts. Required.
 	Metrics *Metrics
 	Logger  *slog.Logger

@@ -15,8 +15,14 @@ type Floor int
 
 // The floors, lowest first.
 const (
+	// Stamps are what policies count time with.
+	Stamps Floor = iota
+	// Breakers own the words that other policies share, such as Outcome.
+	Breakers
+	// Limits are policies by themselves.
+	Limits
 	// Policies and ports: the standard library and golang.org/x/{sync,time}.
-	Policies Floor = iota
+	Policies
 	// Engines is what stores share: the one owner of a SQLite file; pools, tables and generations in PostgreSQL.
 	Engines
 	// Letters is the port of dead letters, the audit log, and the replay that works on both.
@@ -55,7 +61,7 @@ const (
 // row of their own.
 var places = map[string]Floor{
 	"queue": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
-	"schedule/...": Policies, "pools/...": Policies, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
+	"schedule/...": Policies, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
 	"internal/storage/...": Engines, "migrations": Engines,
 	"dlq": Letters, "dlq/audit": Letters, "dlq/replay": Letters,
 	"queue/...": Drivers, "idempotency/...": Drivers, "dlq/...": Drivers, "internal/fleet": Drivers, "internal/fleet/...": Drivers,
@@ -73,6 +79,9 @@ var places = map[string]Floor{
 
 // Place returns the floor of a package, named by its path inside the module, and whether the package has a place.
 func Place(pkg string) (Floor, bool) {
+	if floor, ok := places[pkg]; ok {
+		return floor, true
+	}
 	if parent, _, ok := strings.Cut(pkg, "/internal/"); ok && parent != "" {
 		pkg = parent
 	}
@@ -152,7 +161,7 @@ func refuseForeign(pkg string, floor Floor, imp string) string {
 	if imp == "database/sql" && pkg == "worker" {
 		return "worker knows no SQL"
 	}
-	if floor != Policies || standard(imp) || support(pkg) {
+	if floor > Policies || standard(imp) || support(pkg) {
 		return ""
 	}
 	for _, allowed := range []string{"golang.org/x/sync", "golang.org/x/time"} {

@@ -1,4 +1,4 @@
-package pools
+package breaker
 
 import (
 	"testing"
@@ -74,15 +74,6 @@ func TestWindowRebaseKeepsTheCounts(t *testing.T) {
 		}
 		if got := w.tally(87); got != (tally{}) {
 			t.Errorf("a window later: %+v", got)
-		}
-	}
-}
-
-func TestSlotRoundsDown(t *testing.T) {
-	t.Parallel()
-	for at, want := range map[int64]int32{-11: -2, -10: -1, -1: -1, 0: 0, 9: 0, 10: 1} {
-		if got := int32(slot(at, 10)); got != want {
-			t.Errorf("slot(%d) = %d, want %d", at, got, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package pools
+package limiter
 
 import (
 	"cmp"
@@ -6,17 +6,20 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/internal/stamp"
 )
 
-// RateConfig tunes a rate limit. The zero value limits nothing.
-type RateConfig struct {
+// Config tunes a rate limit. The zero value limits nothing.
+type Config struct {
 	// Rate is how many calls per second are allowed over time; 1.0/60 is one a minute. Zero or negative means no limit.
 	Rate float64
 	// Burst is how many calls may come at once after a pause. Zero means 1, or a tenth of a second's worth if that is more.
 	Burst int
 }
 
-func (c RateConfig) validate() error {
+// Validate checks the config.
+func (c Config) Validate() error {
 	switch {
 	case math.IsNaN(c.Rate) || c.Rate > 1e9:
 		return fmt.Errorf("rate %v: use at most 1e9 per second, or 0 for no limit", c.Rate)
@@ -28,69 +31,82 @@ func (c RateConfig) validate() error {
 	return nil
 }
 
-// gcra is the generic cell rate algorithm (ITU-T I.371): one stamp, the theoretical arrival time, holds the whole state.
-type gcra struct {
+// Rules is the generic cell rate algorithm (ITU-T I.371), for an owner that has a lock: most programs want [Limiter]. One stamp holds the
+// state, the theoretical arrival time; it starts as [math.MinInt64]. Times are nanoseconds since any fixed moment.
+type Rules struct {
 	interval  int64 // between two calls at the limit; 0 means no limit
 	tolerance int64 // how far ahead of the limit a burst may run
 }
 
-func newGCRA(c RateConfig) gcra {
+// NewRules returns the rules of a valid config.
+func NewRules(c Config) Rules {
 	if c.Rate <= 0 {
-		return gcra{}
+		return Rules{}
 	}
 	burst := cmp.Or(c.Burst, max(1, int(c.Rate/10)))
 	interval := int64(math.Ceil(1e9 / c.Rate))
-	return gcra{interval: interval, tolerance: mul(int64(burst-1), interval)}
+	return Rules{interval: interval, tolerance: stamp.Mul(int64(burst-1), interval)}
 }
 
-// wait is how long from now until the next call conforms; 0 if it does.
-func (g gcra) wait(tat, now int64) int64 {
+// Wait is how long from now until the next call conforms; 0 if it does.
+func (g Rules) Wait(tat, now int64) int64 {
 	if g.interval == 0 || tat <= now {
 		return 0
 	}
 	return max(tat-now-g.tolerance, 0)
 }
 
-// take returns the state after a call at now.
-func (g gcra) take(tat, now int64) int64 {
+// Take returns the state after a call at now.
+func (g Rules) Take(tat, now int64) int64 {
 	if g.interval == 0 {
 		return tat
 	}
-	return add(max(tat, now), g.interval)
+	return stamp.Add(max(tat, now), g.interval)
 }
 
-// undo undoes one take.
-func (g gcra) undo(tat int64) int64 {
-	if tat < never+g.interval {
-		return never
+// Undo undoes one Take.
+func (g Rules) Undo(tat int64) int64 {
+	if tat < stamp.Never+g.interval {
+		return stamp.Never
 	}
 	return tat - g.interval
 }
 
+// Limits reports whether there is a limit at all.
+func (g Rules) Limits() bool { return g.interval > 0 }
+
+// Divided returns the part of one of n that share the limit, burst included.
+func (g Rules) Divided(n int64) Rules {
+	if n > 1 {
+		g.interval = stamp.Mul(g.interval, n)
+	}
+	return g
+}
+
 // Limiter is a rate limit with bursts. It is safe for concurrent use.
 type Limiter struct {
-	mu  sync.Mutex
-	g   gcra
-	tat int64
+	mu    sync.Mutex
+	rules Rules
+	tat   int64
 }
 
 // NewLimiter returns a limiter with a full burst.
-func NewLimiter(cfg RateConfig) (*Limiter, error) {
-	if err := cfg.validate(); err != nil {
+func New(cfg Config) (*Limiter, error) {
+	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)
 	}
-	return &Limiter{g: newGCRA(cfg), tat: never}, nil
+	return &Limiter{rules: NewRules(cfg), tat: stamp.Never}, nil
 }
 
 // Allow takes a token if there is one. Otherwise it takes nothing and returns how long until there is one.
 func (l *Limiter) Allow(now time.Time) (bool, time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := stamp(now)
-	if wait := l.g.wait(l.tat, at); wait > 0 {
+	at := stamp.Of(now)
+	if wait := l.rules.Wait(l.tat, at); wait > 0 {
 		return false, time.Duration(wait)
 	}
-	l.tat = l.g.take(l.tat, at)
+	l.tat = l.rules.Take(l.tat, at)
 	return true, 0
 }
 
@@ -98,23 +114,23 @@ func (l *Limiter) Allow(now time.Time) (bool, time.Duration) {
 func (l *Limiter) Wait(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return time.Duration(l.g.wait(l.tat, stamp(now)))
+	return time.Duration(l.rules.Wait(l.tat, stamp.Of(now)))
 }
 
-// Return returns the token of a call that was not made.
+// Return gives back the token of a call that was not made.
 func (l *Limiter) Return() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.tat = l.g.undo(l.tat)
+	l.tat = l.rules.Undo(l.tat)
 }
 
 // Configure changes the limit. Calls already made still count.
-func (l *Limiter) Configure(cfg RateConfig) error {
-	if err := cfg.validate(); err != nil {
+func (l *Limiter) Configure(cfg Config) error {
+	if err := cfg.Validate(); err != nil {
 		return fmt.Errorf("limiter: %w", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.g = newGCRA(cfg)
+	l.rules = NewRules(cfg)
 	return nil
 }

@@ -1,4 +1,4 @@
-package pools
+package breaker
 
 import (
 	"cmp"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BreakerConfig tunes a breaker. The zero value is the default: 50 % failures or slow calls within 30 s and at least
+// Config tunes a breaker. The zero value is the default: 50 % failures or slow calls within 30 s and at least
 // 20 calls open it for 30 s, then 4 of 5 probes must succeed.
-type BreakerConfig struct {
+type Config struct {
 	// FailurePercent of the completed calls in the window opens the breaker when it is reached. 1 to 100. Zero means 50.
 	// Negative means that failures never open it.
 	FailurePercent int
@@ -50,18 +50,18 @@ const rampFrom = rampAll / 10
 
 const rampAll = 1 << 16
 
-// WebhookBreaker is for endpoints of customers, which often fail a little: 80 % within 10 min and 5 calls, open for 5 min.
-func WebhookBreaker() BreakerConfig {
-	return BreakerConfig{
+// Webhook is for endpoints of customers, which often fail a little: 80 % within 10 min and 5 calls, open for 5 min.
+func Webhook() Config {
+	return Config{
 		FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinimumCalls: 5, OpenFor: 5 * time.Minute,
 	}
 }
 
-// CriticalBreaker is for a destination without which nothing works: it opens late, at 60 %.
-func CriticalBreaker() BreakerConfig { return BreakerConfig{FailurePercent: 60, SlowPercent: 60} }
+// Critical is for a destination without which nothing works: it opens late, at 60 %.
+func Critical() Config { return Config{FailurePercent: 60, SlowPercent: 60} }
 
-// OptionalBreaker is for a destination that can be missed: it opens early, at 25 %.
-func OptionalBreaker() BreakerConfig { return BreakerConfig{FailurePercent: 25, SlowPercent: 25} }
+// Optional is for a destination that can be missed: it opens early, at 25 %.
+func Optional() Config { return Config{FailurePercent: 25, SlowPercent: 25} }
 
 // FailurePercentFor derives a threshold from the error rate that is normal for the destination (0.02 is 2 %): ten times as
 // high, but never below 25 % (too nervous) nor above 80 % (too late).
@@ -73,7 +73,8 @@ func FailurePercentFor(normal float64) int {
 	return int(min(percent, 80))
 }
 
-func (c BreakerConfig) withDefaults() BreakerConfig {
+// WithDefaults fills in what zero means.
+func (c Config) WithDefaults() Config {
 	c.FailurePercent = cmp.Or(c.FailurePercent, 50)
 	c.SlowPercent = cmp.Or(c.SlowPercent, 50)
 	c.SlowAfter = max(c.SlowAfter, 0)
@@ -90,9 +91,9 @@ func (c BreakerConfig) withDefaults() BreakerConfig {
 	return c
 }
 
-// over fills the zero fields of c from base.
-func (c BreakerConfig) over(base BreakerConfig) BreakerConfig {
-	return BreakerConfig{
+// Over fills the zero fields of c from base.
+func (c Config) Over(base Config) Config {
+	return Config{
 		FailurePercent: cmp.Or(c.FailurePercent, base.FailurePercent),
 		SlowPercent:    cmp.Or(c.SlowPercent, base.SlowPercent),
 		SlowAfter:      cmp.Or(c.SlowAfter, base.SlowAfter),
@@ -109,8 +110,8 @@ func (c BreakerConfig) over(base BreakerConfig) BreakerConfig {
 	}
 }
 
-// validate checks a config with its defaults filled in.
-func (c BreakerConfig) validate() error {
+// Validate checks a config with its defaults filled in.
+func (c Config) Validate() error {
 	switch {
 	case c.FailurePercent > 100:
 		return fmt.Errorf("failure percent %d: use 1 to 100, or a negative number for never", c.FailurePercent)
@@ -139,7 +140,7 @@ func (c BreakerConfig) validate() error {
 }
 
 // openTime is how long to stay open after n failed rounds of probes. u is uniform in [0,1).
-func (c *BreakerConfig) openTime(n int, u float64) int64 {
+func (c *Config) openTime(n int, u float64) int64 {
 	d := min(float64(c.OpenFor)*math.Pow(c.OpenGrowth, float64(n)), float64(c.OpenMax))
 	d *= 1 + c.OpenJitter*(2*u-1)
 	if d >= math.MaxInt64 {
@@ -148,4 +149,14 @@ func (c *BreakerConfig) openTime(n int, u float64) int64 {
 	return max(int64(d), 1)
 }
 
-func (c *BreakerConfig) width() int64 { return int64(c.Window) / buckets }
+// Rules is a valid [Config] whose defaults are filled in.
+type Rules struct {
+	Config
+	width  int64 // of a bucket
+	random func() float64
+}
+
+// NewRules returns the rules of a valid config whose defaults are filled in. random returns numbers uniform in [0,1), for jitter.
+func NewRules(c Config, random func() float64) Rules {
+	return Rules{Config: c, width: int64(c.Window) / buckets, random: random}
+}

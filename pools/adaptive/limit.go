@@ -1,4 +1,4 @@
-package pools
+package adaptive
 
 import (
 	"cmp"
@@ -6,19 +6,22 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
 )
 
-// AdaptiveConfig lets a limit on concurrency find itself between a floor and what is configured, which is where it starts: additive increase,
+// LimitConfig lets a limit on concurrency find itself between a floor and what is configured, which is where it starts: additive increase,
 // multiplicative decrease. That is how competing senders arrive at a fair share of a capacity that none of them knows (D.-M. Chiu and
 // R. Jain, Analysis of the Increase and Decrease Algorithms for Congestion Avoidance in Computer Networks, 1989; V. Jacobson, Congestion Avoidance
 // and Control, 1988). Share and condition of the increase are those of AIMDLimit in Netflix's concurrency-limits.
 //
 //   - When as many calls as the limit allows have succeeded, each while at least half of the limit was in use, it rises by Increase.
 //   - When a call fails, is slow or is throttled, the limit is multiplied by Decrease and falls by at least one. That happens once per
-//     round: calls that began before the limit was lowered tell of the limit before it, and have no voice.
+//     round: calls that began before the limit was lowered tell of the limit before it, and are not counted.
 //
 // The zero value adapts nothing.
-type AdaptiveConfig struct {
+type LimitConfig struct {
 	// Min is the floor. Zero or negative means that nothing is adapted. Above the limit that is configured it counts as that.
 	Min int
 	// Increase is how many calls more are allowed after each round that went well. Zero means 1.
@@ -26,25 +29,27 @@ type AdaptiveConfig struct {
 	// Decrease is what share of the limit is left after a round that did not. Zero means 0.9. 0.1 to 0.99.
 	Decrease float64
 	// SlowAfter is the duration above which a success counts as slow. Zero means the breaker's own SlowAfter; negative, or where there is
-	// none, that only the outcome [OutcomeSlow] does.
+	// none, that only the outcome [breaker.OutcomeSlow] does.
 	SlowAfter time.Duration
 }
 
-// over fills the zero fields of c from base.
-func (c AdaptiveConfig) over(base AdaptiveConfig) AdaptiveConfig {
-	return AdaptiveConfig{
+// Over fills the zero fields of c from base.
+func (c LimitConfig) Over(base LimitConfig) LimitConfig {
+	return LimitConfig{
 		Min: cmp.Or(c.Min, base.Min), Increase: cmp.Or(c.Increase, base.Increase), Decrease: cmp.Or(c.Decrease, base.Decrease),
 		SlowAfter: cmp.Or(c.SlowAfter, base.SlowAfter),
 	}
 }
 
-func (c AdaptiveConfig) withDefaults() AdaptiveConfig {
+// WithDefaults fills in what zero means.
+func (c LimitConfig) WithDefaults() LimitConfig {
 	c.Increase = cmp.Or(c.Increase, 1)
 	c.Decrease = cmp.Or(c.Decrease, 0.9)
 	return c
 }
 
-func (c AdaptiveConfig) validate() error {
+// Validate checks a config whose defaults are filled in.
+func (c LimitConfig) Validate() error {
 	switch {
 	case c.Increase < 1 || c.Increase > 1000:
 		return fmt.Errorf("increase %d: use 1 to 1000", c.Increase)
@@ -54,100 +59,107 @@ func (c AdaptiveConfig) validate() error {
 	return nil
 }
 
-// aimdRules is an AdaptiveConfig for a limit of at most highest.
-type aimdRules struct {
+// LimitRules is a [LimitConfig] for a limit of at most highest.
+type LimitRules struct {
 	lowest, highest, increase uint32
 	decrease                  uint64 // in thousandths
 	slow                      int64  // 0 for never
 }
 
-// newAIMD returns nil if c adapts nothing.
-func newAIMD(c AdaptiveConfig, highest int, slowAfter time.Duration) *aimdRules {
+// Slows reports whether a success may count as slow.
+func (r *LimitRules) Slows() bool { return r.slow > 0 }
+
+// NewLimitRules returns nil if c adapts nothing.
+func NewLimitRules(c LimitConfig, highest int, slowAfter time.Duration) *LimitRules {
 	if c.Min <= 0 || highest <= 0 {
 		return nil
 	}
-	return &aimdRules{
+	return &LimitRules{
 		lowest: uint32(min(c.Min, highest)), highest: uint32(highest), increase: uint32(c.Increase), //nolint:gosec // validated
 		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(max(cmp.Or(c.SlowAfter, slowAfter), 0)),
 	}
 }
 
-// aimd is the state of an adaptive limit. The zero value stands at the highest.
-type aimd struct {
+// LimitState is the state of an adaptive limit, for an owner that has a lock: most programs want [Limit]. The zero value stands at the
+// highest. Times are nanoseconds since any fixed moment.
+type LimitState struct {
 	lowered uint32 // the limit; 0 while it stands at the highest
 	earned  uint32 // successes towards the next increase
 	cut     int64  // when it was last lowered
 }
 
-// limit is never outside what the rules allow, also after they have changed.
-func (a *aimd) limit(r *aimdRules) uint32 {
+// Lowered reports whether the limit is below the highest.
+func (a *LimitState) Lowered() bool { return a.lowered > 0 }
+
+// Limit is never outside what the rules allow, also after they have changed.
+func (a *LimitState) Limit(r *LimitRules) uint32 {
 	if a.lowered == 0 {
 		return r.highest
 	}
 	return max(min(a.lowered, r.highest), r.lowest)
 }
 
-// record tells of a call that ended at now while inUse were out, itself among them.
-func (a *aimd) record(r *aimdRules, start, now int64, o Outcome, inUse uint32) {
+// Record tells of a call that ended at now while inUse were out, itself among them.
+func (a *LimitState) Record(r *LimitRules, start, now int64, o breaker.Outcome, inUse uint32) {
 	switch {
-	case o == OutcomeFailure, o == OutcomeSlow, o == OutcomeSuccess && r.slow > 0 && now-start > r.slow:
-		a.lower(r, start, now)
-	case o == OutcomeSuccess && a.lowered > 0 && start > a.cut && 2*uint64(inUse) >= uint64(a.limit(r)):
-		if a.earned++; a.earned >= a.limit(r) {
-			a.set(r, a.limit(r)+r.increase)
+	case o == breaker.OutcomeFailure, o == breaker.OutcomeSlow, o == breaker.OutcomeSuccess && r.slow > 0 && now-start > r.slow:
+		a.Lower(r, start, now)
+	case o == breaker.OutcomeSuccess && a.lowered > 0 && start > a.cut && 2*uint64(inUse) >= uint64(a.Limit(r)):
+		if a.earned++; a.earned >= a.Limit(r) {
+			a.set(r, a.Limit(r)+r.increase)
 		}
 	}
 }
 
-// lower takes a sign of congestion from a call that began at start.
-func (a *aimd) lower(r *aimdRules, start, now int64) {
+// Lower takes a sign of congestion from a call that began at start.
+func (a *LimitState) Lower(r *LimitRules, start, now int64) {
 	if a.lowered > 0 && start <= a.cut {
 		return
 	}
-	limit := a.limit(r)
+	limit := a.Limit(r)
 	a.set(r, max(min(uint32(uint64(limit)*r.decrease/1000), limit-1), r.lowest)) //nolint:gosec // below limit
 	a.cut = now
 }
 
-func (a *aimd) set(r *aimdRules, limit uint32) {
+func (a *LimitState) set(r *LimitRules, limit uint32) {
 	a.earned = 0
 	if a.lowered = limit; limit >= r.highest {
-		*a = aimd{}
+		*a = LimitState{}
 	}
 }
 
-// AdaptiveLimit is the limit of an [AdaptiveConfig] by itself, for what has calls to bound and is no destination. It is safe for
+// Limit is the limit of an [LimitConfig] by itself, for what has calls to bound and is no destination. It is safe for
 // concurrent use.
-type AdaptiveLimit struct {
+type Limit struct {
 	mu    sync.Mutex
-	rules aimdRules
-	a     aimd
+	rules LimitRules
+	a     LimitState
 }
 
-// NewAdaptiveLimit returns a limit that stands at highest.
-func NewAdaptiveLimit(cfg AdaptiveConfig, highest int) (*AdaptiveLimit, error) {
-	cfg = cfg.withDefaults()
-	rules := newAIMD(cfg, highest, 0)
+// NewLimit returns a limit that stands at highest.
+func NewLimit(cfg LimitConfig, highest int) (*Limit, error) {
+	cfg = cfg.WithDefaults()
+	rules := NewLimitRules(cfg, highest, 0)
 	if rules == nil {
 		return nil, fmt.Errorf("adaptive limit of %d to %d: both have to be at least 1", cfg.Min, highest)
 	}
-	if err := cfg.validate(); err != nil {
+	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("adaptive limit: %w", err)
 	}
-	return &AdaptiveLimit{rules: *rules}, nil
+	return &Limit{rules: *rules}, nil
 }
 
 // Done tells how a call went that ran from start to now beside others, inUse of them in all, and returns the limit from now on.
-func (l *AdaptiveLimit) Done(start, now time.Time, o Outcome, inUse int) int {
+func (l *Limit) Done(start, now time.Time, o breaker.Outcome, inUse int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.a.record(&l.rules, stamp(start), stamp(now), o, uint32(max(min(inUse, math.MaxInt32), 0))) //nolint:gosec // bounded right here
-	return int(l.a.limit(&l.rules))
+	l.a.Record(&l.rules, stamp.Of(start), stamp.Of(now), o, uint32(max(min(inUse, math.MaxInt32), 0))) //nolint:gosec // bounded right here
+	return int(l.a.Limit(&l.rules))
 }
 
 // Limit is how many calls are allowed now.
-func (l *AdaptiveLimit) Limit() int {
+func (l *Limit) Limit() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return int(l.a.limit(&l.rules))
+	return int(l.a.Limit(&l.rules))
 }

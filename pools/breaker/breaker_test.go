@@ -1,7 +1,8 @@
-package pools
+package breaker
 
 import (
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,13 +23,14 @@ type rig struct {
 	trail []Transition
 }
 
-func newRig(t *testing.T, cfg BreakerConfig) *rig {
+func newRig(t *testing.T, cfg Config) *rig {
 	t.Helper()
 	r := &rig{t: t}
-	b, err := newBreaker(cfg, func(tr Transition) { r.trail = append(r.trail, tr) }, half)
+	b, err := newBreaker(cfg, half)
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.OnTransition(func(tr Transition) { r.trail = append(r.trail, tr) })
 	r.Breaker = b
 	return r
 }
@@ -36,13 +38,13 @@ func newRig(t *testing.T, cfg BreakerConfig) *rig {
 func (r *rig) admit(now time.Time) Permit {
 	r.t.Helper()
 	p, v := r.Admit(now)
-	if !v.OK() {
-		r.t.Fatalf("at %v: refused with %+v", now.Sub(t0), v)
+	if v > 0 {
+		r.t.Fatalf("at %v: refused for %v", now.Sub(t0), v)
 	}
 	return p
 }
 
-func (r *rig) refused(now time.Time, want Verdict) {
+func (r *rig) refused(now time.Time, want time.Duration) {
 	r.t.Helper()
 	if got := r.Peek(now); got != want {
 		r.t.Errorf("at %v: Peek = %+v, want %+v", now.Sub(t0), got, want)
@@ -56,8 +58,8 @@ func (r *rig) calls(now time.Time, outcomes ...Outcome) {
 	r.t.Helper()
 	for _, o := range outcomes {
 		p, v := r.Admit(now)
-		if !v.OK() {
-			r.t.Fatalf("at %v: refused with %+v", now.Sub(t0), v)
+		if v > 0 {
+			r.t.Fatalf("at %v: refused for %v", now.Sub(t0), v)
 		}
 		p.Done(now, o)
 	}
@@ -79,17 +81,17 @@ func times(n int, o Outcome) []Outcome {
 }
 
 // opened returns a rig that opened at t0 and stays so for 30 s.
-func opened(t *testing.T, cfg BreakerConfig) *rig {
+func opened(t *testing.T, cfg Config) *rig {
 	t.Helper()
 	r := newRig(t, cfg)
-	r.calls(t0, times(r.d.s.breaker.MinimumCalls, OutcomeFailure)...)
+	r.calls(t0, times(r.rules.MinimumCalls, OutcomeFailure)...)
 	r.state(StateOpen)
 	return r
 }
 
 func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{MinimumCalls: 2})
+	r := newRig(t, Config{MinimumCalls: 2})
 	p := r.admit(t0)
 	p.Done(t0, OutcomeFailure)
 	p.Done(t0, OutcomeFailure)
@@ -101,14 +103,14 @@ func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
 	var zero Permit
 	zero.Done(t0, OutcomeFailure)
 	zero.Cancel(t0)
-	if v := zero.Retry(t0, false); !v.OK() {
+	if v := zero.Retry(t0); v != 0 {
 		t.Errorf("zero permit: %+v", v)
 	}
 }
 
 func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{})
+	r := newRig(t, Config{})
 	p := r.admit(t0)
 	var wg sync.WaitGroup
 	for range 8 {
@@ -122,17 +124,17 @@ func TestBreaker1ConcurrentCompletionCountsOnce(t *testing.T) {
 
 func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{MinimumCalls: 5})
+	r := newRig(t, Config{MinimumCalls: 5})
 	r.calls(t0, times(100, OutcomeIgnored)...)
 	if s := r.Snapshot(t0); s.Calls != 0 {
 		t.Errorf("ignored calls were counted: %+v", s)
 	}
 
-	r = opened(t, BreakerConfig{Probes: 1})
+	r = opened(t, Config{Probes: 1})
 	now := at(30 * time.Second)
 	for range 10 { // each gives its slot back and neither closes nor opens
 		p := r.admit(now)
-		r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
+		r.refused(now, time.Second)
 		p.Done(now, OutcomeIgnored)
 		r.state(StateHalfOpen)
 	}
@@ -140,7 +142,7 @@ func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 
 func TestBreaker1SlowCalls(t *testing.T) {
 	t.Parallel()
-	cfg := BreakerConfig{MinimumCalls: 4, FailurePercent: -1, SlowPercent: 50, SlowAfter: time.Second}
+	cfg := Config{MinimumCalls: 4, FailurePercent: -1, SlowPercent: 50, SlowAfter: time.Second}
 	r := newRig(t, cfg)
 	for _, took := range []time.Duration{time.Second, time.Second, time.Second + 1, time.Second + 1} {
 		r.state(StateClosed)
@@ -164,7 +166,7 @@ func TestBreaker1SlowCalls(t *testing.T) {
 
 func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{MinimumCalls: 2, Probes: 2, ProbesToClose: 1})
+	r := newRig(t, Config{MinimumCalls: 2, Probes: 2, ProbesToClose: 1})
 	var late []Permit
 	for range 5 {
 		late = append(late, r.admit(t0))
@@ -197,12 +199,12 @@ func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
 
 func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
 	t.Parallel()
-	r := opened(t, BreakerConfig{Probes: 2, ProbesToClose: 2, ProbeLease: 10 * time.Second})
+	r := opened(t, Config{Probes: 2, ProbesToClose: 2, ProbeLease: 10 * time.Second})
 	lost := r.admit(at(30 * time.Second))
 	kept := r.admit(at(31 * time.Second))
-	r.refused(at(40*time.Second-1), Verdict{ReasonBreakerOpen, 1})
+	r.refused(at(40*time.Second-1), 1)
 	second := r.admit(at(40 * time.Second)) // in the place of the lost one
-	r.refused(at(40*time.Second), Verdict{ReasonBreakerOpen, time.Second})
+	r.refused(at(40*time.Second), time.Second)
 
 	lost.Done(at(40*time.Second), OutcomeFailure) // too late to have a say
 	r.state(StateHalfOpen)
@@ -217,7 +219,7 @@ func TestBreaker3LostProbeFreesItsSlot(t *testing.T) {
 func TestBreaker3LateProbeHasNoSayThoughNobodyTookItsSlot(t *testing.T) {
 	t.Parallel()
 	for _, o := range []Outcome{OutcomeSuccess, OutcomeFailure} {
-		r := opened(t, BreakerConfig{Probes: 1, ProbeLease: 10 * time.Second})
+		r := opened(t, Config{Probes: 1, ProbeLease: 10 * time.Second})
 		late := r.admit(at(30 * time.Second))
 		late.Done(at(40*time.Second), o)
 		r.state(StateHalfOpen)
@@ -230,21 +232,21 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name       string
-		cfg        BreakerConfig
+		cfg        Config
 		good, bad  int
 		want       State
 		badOutcome Outcome
 	}{
-		{name: "9,999 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed},
-		{name: "10,000 of 20,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen},
-		{name: "slow 9,999", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed, badOutcome: OutcomeSlow},
-		{name: "slow 10,000", cfg: BreakerConfig{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: OutcomeSlow},
-		{name: "beyond 16 bits, below", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_001, bad: 69_999, want: StateClosed},
-		{name: "beyond 16 bits, at", cfg: BreakerConfig{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
-		{name: "one short of the minimum", cfg: BreakerConfig{}, bad: 19, want: StateClosed},
-		{name: "at the minimum", cfg: BreakerConfig{}, bad: 20, want: StateOpen},
-		{name: "a third, rounded", cfg: BreakerConfig{FailurePercent: 34, MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
-		{name: "a third", cfg: BreakerConfig{FailurePercent: 33, MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
+		{name: "9,999 of 20,000", cfg: Config{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed},
+		{name: "10,000 of 20,000", cfg: Config{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen},
+		{name: "slow 9,999", cfg: Config{MinimumCalls: 20_000}, good: 10_001, bad: 9_999, want: StateClosed, badOutcome: OutcomeSlow},
+		{name: "slow 10,000", cfg: Config{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: OutcomeSlow},
+		{name: "beyond 16 bits, below", cfg: Config{MinimumCalls: 140_000}, good: 70_001, bad: 69_999, want: StateClosed},
+		{name: "beyond 16 bits, at", cfg: Config{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
+		{name: "one short of the minimum", cfg: Config{}, bad: 19, want: StateClosed},
+		{name: "at the minimum", cfg: Config{}, bad: 20, want: StateOpen},
+		{name: "a third, rounded", cfg: Config{FailurePercent: 34, MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
+		{name: "a third", cfg: Config{FailurePercent: 33, MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, tt.cfg)
@@ -260,13 +262,13 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 
 func TestBreaker4CountsByCompletionTime(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
+	r := newRig(t, Config{MinimumCalls: 2, Window: 10 * time.Second})
 	old := r.admit(t0)
 	r.calls(at(59*time.Second), OutcomeFailure)
 	old.Done(at(60*time.Second), OutcomeFailure) // started a minute ago, completed now
 	r.state(StateOpen)
 
-	r = newRig(t, BreakerConfig{MinimumCalls: 2, Window: 10 * time.Second})
+	r = newRig(t, Config{MinimumCalls: 2, Window: 10 * time.Second})
 	r.calls(t0, OutcomeFailure)
 	r.calls(at(10*time.Second), OutcomeFailure) // the first has left the window
 	r.state(StateClosed)
@@ -276,7 +278,7 @@ func TestBreaker4CountsByCompletionTime(t *testing.T) {
 
 func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, BreakerConfig{MinimumCalls: 3})
+	r := newRig(t, Config{MinimumCalls: 3})
 	r.calls(at(time.Minute), OutcomeFailure)
 	r.calls(t0, OutcomeFailure)
 	r.calls(at(-time.Hour), OutcomeFailure)
@@ -285,9 +287,9 @@ func TestBreaker4ClockThatRunsBackwards(t *testing.T) {
 
 func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
 	t.Parallel()
-	r := opened(t, BreakerConfig{})
+	r := opened(t, Config{})
 	now := at(30 * time.Second)
-	r.refused(now.Add(-1), Verdict{ReasonBreakerOpen, 1})
+	r.refused(now.Add(-1), 1)
 	var (
 		mu     sync.Mutex
 		probes []*Permit
@@ -296,7 +298,7 @@ func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
 	for range 64 {
 		wg.Go(func() {
 			for range 20 {
-				if p, v := r.Admit(now); v.OK() {
+				if p, v := r.Admit(now); v == 0 {
 					mu.Lock()
 					probes = append(probes, &p)
 					mu.Unlock()
@@ -312,7 +314,7 @@ func TestBreaker5ExactlyNProbesUnderManyCallers(t *testing.T) {
 		r.state(StateHalfOpen)
 		p.Done(now, OutcomeSuccess)
 		if i < 3 { // a slot that was used is not handed out again
-			r.refused(now, Verdict{ReasonBreakerOpen, time.Second})
+			r.refused(now, time.Second)
 		}
 	}
 	r.state(StateClosed)
@@ -336,7 +338,7 @@ func TestBreaker5KOfN(t *testing.T) {
 		{"three are not enough", []Outcome{OutcomeSuccess, OutcomeSuccess, OutcomeSuccess}, StateHalfOpen},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := opened(t, BreakerConfig{})
+			r := opened(t, Config{})
 			r.calls(at(30*time.Second), tt.outcomes...)
 			r.state(tt.want)
 		})
@@ -345,7 +347,7 @@ func TestBreaker5KOfN(t *testing.T) {
 
 func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 	t.Parallel()
-	cfg := BreakerConfig{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 10 * time.Second, Probes: 1}.withDefaults()
+	cfg := Config{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 10 * time.Second, Probes: 1}.WithDefaults()
 	for _, tt := range []struct {
 		n    int
 		u    float64
@@ -370,13 +372,10 @@ func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 		t.Errorf("overflow: %d", got)
 	}
 
-	r := opened(t, BreakerConfig{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 3 * time.Second, Probes: 1})
+	r := opened(t, Config{OpenFor: time.Second, OpenGrowth: 2, OpenMax: 3 * time.Second, Probes: 1})
 	now := t0
 	for _, open := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 3 * time.Second} {
-		r.refused(now, Verdict{ReasonBreakerOpen, open})
-		if got := r.NextTry(now); !got.Equal(now.Add(open)) {
-			t.Errorf("NextTry = %v", got)
-		}
+		r.refused(now, open)
 		now = now.Add(open)
 		r.calls(now, OutcomeFailure)
 	}
@@ -384,20 +383,20 @@ func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 	r.calls(now, OutcomeSuccess)
 	r.state(StateClosed)
 	r.calls(now, times(20, OutcomeFailure)...)
-	r.refused(now, Verdict{ReasonBreakerOpen, time.Second}) // a good round starts it over
+	r.refused(now, time.Second) // a good round starts it over
 }
 
 func TestBreaker6FarFuture(t *testing.T) {
 	t.Parallel()
-	r := opened(t, BreakerConfig{OpenFor: math.MaxInt64, OpenMax: math.MaxInt64})
-	if v := r.Peek(at(1000 * time.Hour)); v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
+	r := opened(t, Config{OpenFor: math.MaxInt64, OpenMax: math.MaxInt64})
+	if v := r.Peek(at(1000 * time.Hour)); v <= 0 {
 		t.Errorf("%+v", v)
 	}
 }
 
 func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 	t.Parallel()
-	r := opened(t, BreakerConfig{Probes: 1, Ramp: 100 * time.Second})
+	r := opened(t, Config{Probes: 1, Ramp: 100 * time.Second})
 	closed := at(30 * time.Second)
 	r.calls(closed, OutcomeSuccess)
 	for _, tt := range []struct {
@@ -407,11 +406,9 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 		now, admitted := closed.Add(tt.after), 0
 		for range 1000 {
 			p, v := r.Admit(now)
-			if v.OK() {
+			if v == 0 {
 				admitted++
 				p.Done(now, OutcomeSuccess)
-			} else if v.Reason != ReasonBreakerOpen || v.Wait <= 0 {
-				t.Fatalf("%+v", v)
 			}
 		}
 		if admitted < tt.want-1 || admitted > tt.want+1 {
@@ -422,22 +419,25 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 
 func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
 	t.Parallel()
-	cfg := BreakerConfig{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
+	cfg := Config{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
 	r := opened(t, cfg)
 	r.calls(at(30*time.Second), OutcomeSuccess, OutcomeFailure)
-	r.refused(at(30*time.Second), Verdict{ReasonBreakerOpen, time.Minute})
+	r.refused(at(30*time.Second), time.Minute)
 
 	r = opened(t, cfg)
 	r.calls(at(30*time.Second), OutcomeSuccess)
 	r.calls(at(130*time.Second), OutcomeFailure) // the ramp was over
-	r.refused(at(130*time.Second), Verdict{ReasonBreakerOpen, 30 * time.Second})
+	r.refused(at(130*time.Second), 30*time.Second)
 }
 
 func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 	t.Parallel()
 	var trail []TransitionReason
-	var b *Breaker
-	b, err := newBreaker(BreakerConfig{MinimumCalls: 1}, func(tr Transition) {
+	b, err := newBreaker(Config{MinimumCalls: 1}, half)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.OnTransition(func(tr Transition) {
 		trail = append(trail, tr.Reason)
 		if tr.Reason == TransitionReasonFailureRate {
 			b.Force(t0, OverrideClosed) // calls back: its own transition comes after this one
@@ -447,10 +447,7 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 		if tr.Reason == TransitionReasonForcedClosed {
 			panic("hook")
 		}
-	}, half)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	p, _ := b.Admit(t0)
 	p.Done(t0, OutcomeFailure)
 	want := []TransitionReason{TransitionReasonFailureRate, "end of hook", TransitionReasonForcedClosed, TransitionReasonReset}
@@ -464,53 +461,54 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 
 func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
 	t.Parallel()
-	r := opened(t, BreakerConfig{Probes: 1})
+	r := opened(t, Config{Probes: 1})
 	now := at(time.Second)
 	r.Force(now, OverrideClosed)
 	r.calls(now, times(50, OutcomeFailure)...) // admitted, and of no account while open
 	r.state(StateOpen)
 	r.Force(now, OverrideNone)
-	r.refused(now, Verdict{ReasonBreakerOpen, 29 * time.Second})
+	r.refused(now, 29*time.Second)
 
 	r.Force(now, OverrideOpen)
-	r.refused(at(time.Hour), Verdict{ReasonForcedOpen, 30 * time.Second})
+	r.refused(at(time.Hour), 30*time.Second)
 	r.state(StateOpen)
 	r.Reset(at(time.Hour))
 	r.state(StateClosed)
-	r.refused(at(time.Hour), Verdict{ReasonForcedOpen, 30 * time.Second}) // reset does not lift it
+	r.refused(at(time.Hour), 30*time.Second) // reset does not lift it
 	r.Force(at(time.Hour), OverrideNone)
 	r.calls(at(time.Hour), OutcomeSuccess)
 	r.state(StateClosed)
 }
 
-func TestBreaker9EvictableOnlyWhenNothingIsForgotten(t *testing.T) {
+func TestBreakerConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	idle := time.Minute
-	evictable := func(r *rig, after time.Duration) bool { return r.d.evictable(stamp(at(after)), idle) }
+	for want, cfg := range map[string]Config{
+		"failure percent": {FailurePercent: 101}, "slow percent": {SlowPercent: 101}, "window": {Window: time.Millisecond},
+		"minimum calls": {MinimumCalls: -1}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},
+		"open max": {OpenFor: time.Minute, OpenMax: time.Second}, "open jitter": {OpenJitter: 1}, "probes 101": {Probes: 101},
+		"probes to close": {Probes: 2, ProbesToClose: 3}, "probe lease": {ProbeLease: -1},
+	} {
+		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v", want, err)
+		}
+	}
+}
 
-	r := newRig(t, BreakerConfig{Window: 10 * time.Minute})
-	r.calls(t0, OutcomeFailure)
-	if evictable(r, 10*time.Minute) {
-		t.Error("within the window")
+func TestDefaultsAndPresets(t *testing.T) {
+	t.Parallel()
+	d := Config{}.WithDefaults()
+	if d.FailurePercent != 50 || d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
+		d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
+		t.Errorf("%+v", d)
 	}
-	if !evictable(r, 10*time.Minute+3*time.Second) { // the last use is known to a second or two
-		t.Error("idle beyond the window, yet kept")
+	for _, c := range []Config{{}, Webhook(), Critical(), Optional()} {
+		if err := c.WithDefaults().Validate(); err != nil {
+			t.Error(err)
+		}
 	}
-	p := r.admit(t0)
-	if evictable(r, time.Hour) {
-		t.Error("a permit is out")
-	}
-	p.Done(t0, OutcomeSuccess)
-	r.Force(t0, OverrideClosed)
-	if evictable(r, time.Hour) {
-		t.Error("overridden")
-	}
-	r.Force(t0, OverrideNone)
-	if !evictable(r, time.Hour) {
-		t.Error("closed and idle, yet kept")
-	}
-	r = opened(t, BreakerConfig{})
-	if evictable(r, 1000*time.Hour) {
-		t.Error("open")
+	for normal, want := range map[float64]int{0: 25, 0.001: 25, 0.02: 25, 0.03: 30, 0.06: 60, 0.5: 80} {
+		if got := FailurePercentFor(normal); got != want {
+			t.Errorf("FailurePercentFor(%v) = %d, want %d", normal, got, want)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package pools
+package adaptive
 
 import (
 	"cmp"
@@ -7,15 +7,17 @@ import (
 	"math/bits"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
 )
 
-// AdaptiveTimeoutConfig lets a timeout follow how long calls take: the 99th percentile of recent calls times a margin, within a floor and a
+// TimeoutConfig lets a timeout follow how long calls take: the 99th percentile of recent calls times a margin, within a floor and a
 // ceiling. So one call that hangs costs little more than one that is slow, and nobody has to know beforehand what slow is.
 //
 // Calls that were answered count. A call that failed counts if it took longer than the percentile: one that the timeout has cut off would have
 // taken longer still, and counts as long as it ran, so that a timeout that cuts off more than one in a hundred calls rises, up to its
-// ceiling, and never falls because of them. Quick failures and what is [OutcomeIgnored] say nothing. The zero value adapts nothing.
-type AdaptiveTimeoutConfig struct {
+// ceiling, and never falls because of them. Quick failures and what is [breaker.OutcomeIgnored] say nothing. The zero value adapts nothing.
+type TimeoutConfig struct {
 	// Floor is the shortest timeout. Zero or negative means that nothing is adapted. At least 1 ms.
 	Floor time.Duration
 	// Ceiling is the longest, and the timeout until enough is known. Zero means that there is none: somebody else's timeout holds.
@@ -26,22 +28,24 @@ type AdaptiveTimeoutConfig struct {
 	Samples int
 }
 
-// over fills the zero fields of c from base.
-func (c AdaptiveTimeoutConfig) over(base AdaptiveTimeoutConfig) AdaptiveTimeoutConfig {
-	return AdaptiveTimeoutConfig{
+// Over fills the zero fields of c from base.
+func (c TimeoutConfig) Over(base TimeoutConfig) TimeoutConfig {
+	return TimeoutConfig{
 		Floor: cmp.Or(c.Floor, base.Floor), Ceiling: cmp.Or(c.Ceiling, base.Ceiling), Margin: cmp.Or(c.Margin, base.Margin),
 		Samples: cmp.Or(c.Samples, base.Samples),
 	}
 }
 
-func (c AdaptiveTimeoutConfig) withDefaults() AdaptiveTimeoutConfig {
+// WithDefaults fills in what zero means.
+func (c TimeoutConfig) WithDefaults() TimeoutConfig {
 	c.Floor = max(c.Floor, 0)
 	c.Margin = cmp.Or(c.Margin, 2)
 	c.Samples = cmp.Or(c.Samples, 20)
 	return c
 }
 
-func (c AdaptiveTimeoutConfig) validate() error {
+// Validate checks a config whose defaults are filled in.
+func (c TimeoutConfig) Validate() error {
 	switch {
 	case c.Floor > 0 && c.Floor < time.Millisecond:
 		return fmt.Errorf("floor %v: use at least 1ms, or 0 for a timeout that stays", c.Floor)
@@ -55,27 +59,27 @@ func (c AdaptiveTimeoutConfig) validate() error {
 	return nil
 }
 
-// timeoutRules is an AdaptiveTimeoutConfig that adapts.
-type timeoutRules struct {
+// TimeoutRules is an TimeoutConfig that adapts.
+type TimeoutRules struct {
 	floor, ceiling int64
 	margin         float64
 	samples        uint32
 }
 
-// newTimeoutRules returns nil if c adapts nothing.
-func newTimeoutRules(c AdaptiveTimeoutConfig) *timeoutRules {
+// NewTimeoutRules returns nil if c adapts nothing.
+func NewTimeoutRules(c TimeoutConfig) *TimeoutRules {
 	if c.Floor <= 0 {
 		return nil
 	}
-	r := &timeoutRules{floor: int64(c.Floor), ceiling: int64(c.Ceiling), margin: c.Margin, samples: uint32(c.Samples)} //nolint:gosec // validated
+	r := &TimeoutRules{floor: int64(c.Floor), ceiling: int64(c.Ceiling), margin: c.Margin, samples: uint32(c.Samples)} //nolint:gosec // validated
 	if r.ceiling == 0 {
 		r.ceiling = math.MaxInt64
 	}
 	return r
 }
 
-// of is the timeout that follows from h.
-func (r *timeoutRules) of(h *durations) int64 {
+// Timeout is what follows from h, which may be nil.
+func (r *TimeoutRules) Timeout(h *Durations) int64 {
 	if h == nil || h.total < r.samples {
 		return r.ceiling
 	}
@@ -86,9 +90,9 @@ func (r *timeoutRules) of(h *durations) int64 {
 	return max(int64(t), r.floor)
 }
 
-// durations is a histogram of the last some hundred calls in 200 bytes: four buckets for each doubling, from a quarter of a millisecond to
+// Durations is a histogram of the last some hundred calls in 200 bytes: four buckets for each doubling, from a quarter of a millisecond to
 // two hours. Old calls fade: when there are too many, all counts are halved.
-type durations struct {
+type Durations struct {
 	total  uint32
 	counts [96]uint16
 }
@@ -98,11 +102,11 @@ const (
 	grain      = 18 // the unit is 2^18 ns
 )
 
-// record adds a call if it says something.
-func (h *durations) record(took int64, o Outcome) {
+// Record adds a call if it says something.
+func (h *Durations) Record(took int64, o breaker.Outcome) {
 	switch {
-	case o == OutcomeSuccess, o == OutcomeSlow:
-	case o == OutcomeFailure && h.total > 0 && took > h.p99():
+	case o == breaker.OutcomeSuccess, o == breaker.OutcomeSlow:
+	case o == breaker.OutcomeFailure && h.total > 0 && took > h.p99():
 	default:
 		return
 	}
@@ -118,7 +122,7 @@ func (h *durations) record(took int64, o Outcome) {
 }
 
 // p99 is a duration that at most one in a hundred calls exceeded, rounded up.
-func (h *durations) p99() int64 {
+func (h *Durations) p99() int64 {
 	above := uint32(0)
 	for i := len(h.counts) - 1; i >= 0; i-- {
 		if above += uint32(h.counts[i]); above > h.total/100 {
@@ -134,7 +138,7 @@ func bucket(took int64) int {
 		return int(v)
 	}
 	e := bits.Len64(v) - 1
-	return min(4*(e-1)+int(v>>(e-2)&3), len(durations{}.counts)-1) //nolint:gosec // two bits
+	return min(4*(e-1)+int(v>>(e-2)&3), len(Durations{}.counts)-1) //nolint:gosec // two bits
 }
 
 // bucketEnd is where bucket i ends; the last one does not.
@@ -142,41 +146,41 @@ func bucketEnd(i int) int64 {
 	switch {
 	case i < 4:
 		return int64(i+1) << grain
-	case i == len(durations{}.counts)-1:
+	case i == len(Durations{}.counts)-1:
 		return math.MaxInt64
 	}
 	return int64(4+i%4+1) << (i/4 - 1 + grain)
 }
 
-// AdaptiveTimeout is the timeout of an [AdaptiveTimeoutConfig] by itself. It is safe for concurrent use.
-type AdaptiveTimeout struct {
+// Timeout is the timeout of an [TimeoutConfig] by itself. It is safe for concurrent use.
+type Timeout struct {
 	mu    sync.Mutex
-	rules *timeoutRules
-	took  durations
+	rules *TimeoutRules
+	took  Durations
 }
 
-// NewAdaptiveTimeout returns a timeout that stands at its ceiling, which it has to have.
-func NewAdaptiveTimeout(cfg AdaptiveTimeoutConfig) (*AdaptiveTimeout, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
+// NewTimeout returns a timeout that stands at its ceiling, which it has to have.
+func NewTimeout(cfg TimeoutConfig) (*Timeout, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("adaptive timeout: %w", err)
 	}
 	if cfg.Floor == 0 || cfg.Ceiling == 0 {
 		return nil, fmt.Errorf("adaptive timeout of %v to %v: both are required", cfg.Floor, cfg.Ceiling)
 	}
-	return &AdaptiveTimeout{rules: newTimeoutRules(cfg)}, nil
+	return &Timeout{rules: NewTimeoutRules(cfg)}, nil
 }
 
 // Record tells how long a call took, and how it went.
-func (t *AdaptiveTimeout) Record(took time.Duration, o Outcome) {
+func (t *Timeout) Record(took time.Duration, o breaker.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.took.record(int64(took), o)
+	t.took.Record(int64(took), o)
 }
 
 // Timeout is how long a call may take that starts now.
-func (t *AdaptiveTimeout) Timeout() time.Duration {
+func (t *Timeout) Timeout() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return time.Duration(t.rules.of(&t.took))
+	return time.Duration(t.rules.Timeout(&t.took))
 }
