@@ -21,6 +21,7 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -35,7 +36,7 @@ func newPublishing(t *testing.T, env ...string) *publishing {
 	p := &publishing{}
 	var lines, ports []string
 	for i := range 2 {
-		r, secret := newReceiver(t), webhook.NewSecret().Reveal()
+		r, secret := newReceiver(t), signature.NewSecret().Reveal()
 		r.trusts(t, secret)
 		_, port, err := net.SplitHostPort(r.Listener.Addr().String())
 		if err != nil {

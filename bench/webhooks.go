@@ -13,6 +13,7 @@ import (
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -97,7 +98,7 @@ func newHooks(c config, port int, receiver server) (*hooks, error) {
 	for i := range hookEndpoints {
 		h.endpoints = append(h.endpoints, webhook.Endpoint{
 			ID: fmt.Sprintf("ep-%d", i), URL: fmt.Sprintf("http://127.20.0.%d:%d/hook", i, port), AllowHTTP: true,
-			Secrets: []webhook.Secret{webhook.NewSecret()},
+			Secrets: []signature.Secret{signature.NewSecret()},
 			// What is measured is the rate of the sender, not that of one endpoint: none is refused a call.
 			Concurrency: c.slots,
 		})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -77,13 +78,13 @@ func (h *hooks) post(ctx context.Context, client *http.Client, n int, sign bool)
 	if sign {
 		now := time.Now()
 		id := "evt_" + strconv.Itoa(n)
-		signature, err := webhook.Sign(e.Secrets, id, now, h.body)
+		signed, err := signature.Sign(e.Secrets, id, now, h.body)
 		if err != nil {
 			return err
 		}
-		req.Header.Set(webhook.HeaderID, id)
-		req.Header.Set(webhook.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
-		req.Header.Set(webhook.HeaderSignature, signature)
+		req.Header.Set(signature.HeaderID, id)
+		req.Header.Set(signature.HeaderTimestamp, strconv.FormatInt(now.Unix(), 10))
+		req.Header.Set(signature.HeaderSignature, signed)
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -109,7 +110,7 @@ func newMemoryBroker(h *hooks) (*memoryBroker, error) {
 	b.left.Store(int64(h.jobs))
 	for _, e := range h.endpoints {
 		m, err := queue.NewMessage(queue.Envelope{
-			ID: nextID(), Kind: webhook.KindDeliver, Destination: e.ID, EnqueuedAt: time.Now(), Headers: map[string]string{webhook.HeaderID: "evt_1"},
+			ID: nextID(), Kind: webhook.KindDeliver, Destination: e.ID, EnqueuedAt: time.Now(), Headers: map[string]string{signature.HeaderID: "evt_1"},
 		}, h.body)
 		if err != nil {
 			return nil, err

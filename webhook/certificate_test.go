@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // selfSigned returns a certificate and its key as PEM.
@@ -59,7 +61,7 @@ func TestCheckTLS(t *testing.T) {
 		{"certificate that is none", TLS{RootCAs: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("hello")}))}, "block 1 cannot be read"},
 		{"large", TLS{RootCAs: strings.Repeat(certificate, 200)}, "use PEM of at most"},
 	} {
-		_, err := defaultGuard.Check(Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []Secret{NewSecret()}, TLS: c.tls})
+		_, err := defaultGuard.Check(Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []signature.Secret{signature.NewSecret()}, TLS: c.tls})
 		switch {
 		case c.want == "" && err != nil:
 			t.Errorf("%s: %v", c.name, err)
@@ -75,7 +77,7 @@ func TestCheckTLS(t *testing.T) {
 			}
 		}
 	}
-	plain := Endpoint{ID: "e1", URL: "HTTP://example.com/hook", AllowHTTP: true, Secrets: []Secret{NewSecret()}, TLS: TLS{RootCAs: certificate}}
+	plain := Endpoint{ID: "e1", URL: "HTTP://example.com/hook", AllowHTTP: true, Secrets: []signature.Secret{signature.NewSecret()}, TLS: TLS{RootCAs: certificate}}
 	if _, err := defaultGuard.Check(plain); err == nil || !strings.Contains(err.Error(), "the url is http") {
 		t.Errorf("tls for http: %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // Bounds of what an endpoint may hold. They keep one record small and its requests sendable.
@@ -19,7 +21,7 @@ const (
 )
 
 // checkSecrets refuses an endpoint that cannot sign, or signs twice with one key.
-func checkSecrets(secrets []Secret, retiring []RetiringSecret) error {
+func checkSecrets(secrets []signature.Secret, retiring []RetiringSecret) error {
 	var errs []error
 	if len(secrets) == 0 {
 		errs = append(errs, errors.New("secrets: at least one is required to sign deliveries; make one with NewSecret"))
@@ -29,10 +31,10 @@ func checkSecrets(secrets []Secret, retiring []RetiringSecret) error {
 	}
 	type named struct {
 		name   string
-		secret Secret
+		secret signature.Secret
 	}
 	var seen []named
-	look := func(name string, s Secret) {
+	look := func(name string, s signature.Secret) {
 		if s.IsZero() {
 			errs = append(errs, fmt.Errorf("%s is empty: parse or generate one", name))
 			return

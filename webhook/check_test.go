@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func TestCheckFieldsOfTheOwner(t *testing.T) {
 	t.Parallel()
-	secret, old := NewSecret(), NewSecret()
+	secret, old := signature.NewSecret(), signature.NewSecret()
 	until := noon.Add(time.Hour)
 	for _, c := range []struct {
 		name   string
@@ -30,7 +32,7 @@ func TestCheckFieldsOfTheOwner(t *testing.T) {
 		{"retiring and current", func(e *Endpoint) { e.Retiring = []RetiringSecret{{old, until}, {secret, until}} }, "retiring[1] is the same as secrets[0]"},
 		{"many secrets", func(e *Endpoint) {
 			for range 10 {
-				e.Retiring = append(e.Retiring, RetiringSecret{NewSecret(), until})
+				e.Retiring = append(e.Retiring, RetiringSecret{signature.NewSecret(), until})
 			}
 		}, "secrets: 11 with those that retire"},
 		{"paused", func(e *Endpoint) { e.State, e.Reason = StatePaused, "größer als gedacht" }, ""},
@@ -46,7 +48,7 @@ func TestCheckFieldsOfTheOwner(t *testing.T) {
 		{"entry without a name", func(e *Endpoint) { e.Metadata = map[string]string{"": "a"} }, "no name"},
 		{"entry that is no text", func(e *Endpoint) { e.Metadata = map[string]string{"a": "\xff"} }, `metadata "a"`},
 	} {
-		e := Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []Secret{secret}}
+		e := Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []signature.Secret{secret}}
 		c.change(&e)
 		got, err := defaultGuard.Check(e)
 		switch {
@@ -65,7 +67,7 @@ func TestStaticKeepsItsOwn(t *testing.T) {
 	t.Parallel()
 	e := endpointAt("a", "http://127.0.0.1:1/a")
 	e.Events, e.Metadata, e.Headers = []string{"a.*"}, map[string]string{"k": "v"}, map[string]string{"X-A": "v"}
-	e.Retiring = []RetiringSecret{{NewSecret(), noon}}
+	e.Retiring = []RetiringSecret{{signature.NewSecret(), noon}}
 	s := static(t, e)
 	want := fmt.Sprintf("%q %q %q %v", e.Events, e.Metadata, e.Headers, e.Retiring[0].Until)
 	e.Events[0], e.Metadata["k"], e.Headers["X-A"], e.Retiring[0].Until = "b.*", "w", "w", time.Time{}

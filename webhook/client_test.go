@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 var event = Delivery{ID: "e1", Body: []byte(`{"a":1}`)}
@@ -60,7 +62,7 @@ func TestResend(t *testing.T) {
 				t.Fatalf("%d requests, want %d", len(seen), c.sent)
 			}
 			if c.resent {
-				for _, name := range []string{HeaderID, HeaderTimestamp, HeaderSignature} {
+				for _, name := range []string{signature.HeaderID, signature.HeaderTimestamp, signature.HeaderSignature} {
 					if a, b := seen[1].Header.Get(name), seen[2].Header.Get(name); a != b || a == "" {
 						t.Errorf("%s changed in the resend: %q, %q", name, a, b)
 					}

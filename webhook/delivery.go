@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -34,7 +35,7 @@ func NewDelivery(endpointID, eventID string, body []byte, headers map[string]str
 		if job.Headers == nil {
 			job.Headers = make(map[string]string, 1)
 		}
-		job.Headers[HeaderID] = eventID
+		job.Headers[signature.HeaderID] = eventID
 		job.Key = endpointID + ":" + eventID
 	}
 	return job
@@ -55,14 +56,14 @@ func deliveryOf(job *worker.Job) (Delivery, error) {
 	d := Delivery{ID: job.ID, Body: job.Payload}
 	for name, value := range job.Headers {
 		switch strings.ToLower(name) {
-		case HeaderID:
+		case signature.HeaderID:
 			d.ID = value
 		case headerContentType:
 			d.ContentType = value
 		}
 	}
-	if err := checkEventID(d.ID); err != nil {
-		return Delivery{}, fmt.Errorf("%w: set the job header %s", err, HeaderID)
+	if err := signature.CheckID(d.ID); err != nil {
+		return Delivery{}, fmt.Errorf("%w: set the job header %s", err, signature.HeaderID)
 	}
 	if !httpguts.ValidHeaderFieldValue(d.ContentType) {
 		return Delivery{}, fmt.Errorf("job header %s %q: not a valid header value", headerContentType, d.ContentType)

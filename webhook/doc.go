@@ -44,7 +44,7 @@
 // # Signing
 //
 // Signatures follow Standard Webhooks 1.0.0 (https://www.standardwebhooks.com): the signed content is id, dot, timestamp, dot, body;
-// "v1," is base64 HMAC-SHA256, "v1a," base64 ed25519. While keys rotate, every key that is still in its window signs. Receivers check with a [Verifier],
+// "v1," is base64 HMAC-SHA256, "v1a," base64 ed25519. While keys rotate, every key that is still in its window signs. Receivers check with a [signature.Verifier],
 // or with any Standard Webhooks library.
 //
 // # How to read it

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // Endpoint is one receiver of deliveries. It prints and logs as id and host only; its JSON leaves out what may be secret.
@@ -24,7 +25,7 @@ type Endpoint struct {
 	// Events are patterns of the event types that it gets: see [MatchType]. Empty means all.
 	Events []string `json:"events,omitempty"`
 	// Secrets sign each delivery, the current one first. At least one is required.
-	Secrets []Secret `json:"-"`
+	Secrets []signature.Secret `json:"-"`
 	// Retiring are secrets that were replaced and sign beside the others until their time.
 	Retiring []RetiringSecret `json:"-"`
 	// Headers are sent with each delivery beside our own. Reserved names are refused.
@@ -62,7 +63,7 @@ type Endpoint struct {
 
 // RetiringSecret is a secret in its rotation window.
 type RetiringSecret struct {
-	Secret Secret
+	Secret signature.Secret
 	// Until is when it signs no longer.
 	Until time.Time
 }

@@ -2,8 +2,10 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -13,11 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/pools"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func TestCheckEndpoint(t *testing.T) {
 	t.Parallel()
-	secret := NewSecret()
+	secret := signature.NewSecret()
 	for _, c := range []struct {
 		name   string
 		change func(*Endpoint)
@@ -33,8 +36,8 @@ func TestCheckEndpoint(t *testing.T) {
 		{"http", func(e *Endpoint) { e.URL = "http://example.com" }, "allow_http"},
 		{"http allowed", func(e *Endpoint) { e.URL, e.AllowHTTP = "http://example.com", true }, ""},
 		{"no secret", func(e *Endpoint) { e.Secrets = nil }, "secrets: at least one"},
-		{"empty secret", func(e *Endpoint) { e.Secrets = []Secret{secret, {}} }, "secrets[1] is empty"},
-		{"doubled secret", func(e *Endpoint) { e.Secrets = []Secret{secret, NewSecret(), secret} }, "secrets[2] is the same as secrets[0]"},
+		{"empty secret", func(e *Endpoint) { e.Secrets = []signature.Secret{secret, {}} }, "secrets[1] is empty"},
+		{"doubled secret", func(e *Endpoint) { e.Secrets = []signature.Secret{secret, signature.NewSecret(), secret} }, "secrets[2] is the same as secrets[0]"},
 		{"client errors", func(e *Endpoint) { e.ClientErrors = "ignore" }, `client_errors "ignore"`},
 		{"timeout", func(e *Endpoint) { e.Timeout = -time.Second }, "timeout -1s"},
 		{"concurrency", func(e *Endpoint) { e.Concurrency = -1 }, "concurrency -1"},
@@ -44,7 +47,7 @@ func TestCheckEndpoint(t *testing.T) {
 		{"header", func(e *Endpoint) { e.Headers = map[string]string{"Host": "a"} }, `header "Host" is reserved`},
 		{"several", func(e *Endpoint) { e.ID, e.Secrets = "", nil }, "secrets: at least one"},
 	} {
-		e := Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []Secret{secret}}
+		e := Endpoint{ID: "e1", URL: "https://example.com/hook", Secrets: []signature.Secret{secret}}
 		c.change(&e)
 		got, err := defaultGuard.Check(e)
 		switch {
@@ -161,4 +164,33 @@ func TestStaticSwap(t *testing.T) {
 	}
 	cancel()
 	readers.Wait()
+}
+
+// TestEndpointShowsNoSecret prints endpoints in every way that we could think of.
+func TestEndpointShowsNoSecret(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []signature.Secret{signature.NewSecret(), mustSecret(t, "whsk_"+strings.Repeat("A", 42)+"E=")} {
+		e := Endpoint{
+			ID: "e1", URL: "https://u:pw@hooks.example.com/path-secret?token=query-secret", Secrets: []signature.Secret{secret},
+			Headers: map[string]string{"X-Api-Key": "header-secret"},
+		}
+		var shown strings.Builder
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+			fmt.Fprintf(&shown, verb+"\n", e)
+			fmt.Fprintf(&shown, verb+"\n", []Endpoint{e})
+		}
+		for _, v := range []any{e, map[string]any{"e": &e}} {
+			if err := json.NewEncoder(&shown).Encode(v); err != nil {
+				t.Fatal(err)
+			}
+			slog.New(slog.NewJSONHandler(&shown, nil)).Info("m", "v", v)
+			slog.New(slog.NewTextHandler(&shown, nil)).Info("m", "v", v)
+		}
+		_, text, _ := strings.Cut(secret.Reveal(), "_")
+		for _, leak := range []string{text, "header-secret", "path-secret", "query-secret", "pw@"} {
+			if strings.Contains(shown.String(), leak) {
+				t.Errorf("%q is shown in:\n%s", leak, shown.String())
+			}
+		}
+	}
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // Errors about events.
@@ -58,7 +60,7 @@ func (e Event) Checked() (Event, error) {
 	if e.ContentType == "" {
 		e.ContentType = defaultContentType
 	}
-	for _, err := range []error{checkEventID(e.ID), CheckTenant(e.Tenant), checkEventType(e.Type), checkContentType(e.ContentType)} {
+	for _, err := range []error{signature.CheckID(e.ID), CheckTenant(e.Tenant), checkEventType(e.Type), checkContentType(e.ContentType)} {
 		if err != nil {
 			return e, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -64,14 +66,14 @@ func TestSignedBytesAreSentBytes(t *testing.T) {
 		}
 	})
 	e := endpointAt("e", rec.URL+"/hook?a=b%20c")
-	verifier, err := NewVerifier(e.Secrets[0].Reveal())
+	verifier, err := signature.NewVerifier(e.Secrets[0].Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := noon
 	s := newSender(t, Config{Endpoints: static(t, e), Now: func() time.Time { return now }})
 	job := jobFor("e")
-	job.Payload, job.Headers = []byte(body), map[string]string{HeaderID: "evt_1", "traceparent": "00-a-b-01"}
+	job.Payload, job.Headers = []byte(body), map[string]string{signature.HeaderID: "evt_1", "traceparent": "00-a-b-01"}
 	if err := s.deliver(t.Context(), job); err == nil {
 		t.Fatal("a 500 is a success")
 	}
@@ -91,7 +93,7 @@ func TestSignedBytesAreSentBytes(t *testing.T) {
 		if err := verifier.Verify(r.header, r.body, at); err != nil {
 			t.Errorf("try %d: %v", i+1, err)
 		}
-		want := map[string]string{HeaderID: "evt_1", HeaderTimestamp: timestamp(at), "Content-Type": "application/json", "Traceparent": "", "Accept-Encoding": "", "Idempotency-Key": ""}
+		want := map[string]string{signature.HeaderID: "evt_1", signature.HeaderTimestamp: strconv.FormatInt(at.Unix(), 10), "Content-Type": "application/json", "Traceparent": "", "Accept-Encoding": "", "Idempotency-Key": ""}
 		for name, value := range want {
 			if got := r.header.Get(name); got != value {
 				t.Errorf("try %d: %s is %q, want %q", i+1, name, got, value)
@@ -225,7 +227,7 @@ func TestNoCall(t *testing.T) {
 		{"paused", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "paused" }, held},
 		{"disabled", Config{Endpoints: known}, func(j *worker.Job) { j.Destination = "failing" }, held},
 		{"certificate without a key", Config{Endpoints: halfTLS}, nil, rejected},
-		{"event id with a dot", Config{Endpoints: known}, func(j *worker.Job) { j.Headers = map[string]string{HeaderID: "a.b"} }, rejected},
+		{"event id with a dot", Config{Endpoints: known}, func(j *worker.Job) { j.Headers = map[string]string{signature.HeaderID: "a.b"} }, rejected},
 		{"job id with a dot", Config{Endpoints: known}, func(j *worker.Job) { j.ID = "a.b" }, rejected},
 		{"bad content type", Config{Endpoints: known}, func(j *worker.Job) { j.Headers = map[string]string{"content-type": "a\nb"} }, rejected},
 		{"blocked address", Config{Endpoints: inside, Guard: defaultGuard}, nil, rejected},

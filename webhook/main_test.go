@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // TestMain fails on goroutines that outlive the tests: each one would be a connection that nobody closed.
@@ -51,12 +53,12 @@ func static(t testing.TB, endpoints ...Endpoint) *Static {
 
 // endpointAt returns a valid endpoint with a secret of its own.
 func endpointAt(id, url string) Endpoint {
-	return Endpoint{ID: id, URL: url, Secrets: []Secret{NewSecret()}, AllowHTTP: true}
+	return Endpoint{ID: id, URL: url, Secrets: []signature.Secret{signature.NewSecret()}, AllowHTTP: true}
 }
 
-func mustSecret(t testing.TB, text string) Secret {
+func mustSecret(t testing.TB, text string) signature.Secret {
 	t.Helper()
-	s, err := ParseSecret(text)
+	s, err := signature.ParseSecret(text)
 	if err != nil {
 		t.Fatal(err)
 	}

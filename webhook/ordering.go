@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -100,7 +101,7 @@ func (o *Ordering) Observe(e worker.Event) {
 		return
 	}
 	o.mu.Lock()
-	o.ended[Place{Endpoint: s.Job.Destination, Tenant: s.Job.Headers[headerTenant], Event: s.Job.Headers[HeaderID]}] = struct{}{}
+	o.ended[Place{Endpoint: s.Job.Destination, Tenant: s.Job.Headers[headerTenant], Event: s.Job.Headers[signature.HeaderID]}] = struct{}{}
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -268,7 +269,7 @@ func (o *Ordering) Append(ctx context.Context, e Event, endpoints []string) (con
 			continue
 		}
 		err = errors.Join(err, r.Err)
-		if slices.Contains(endpoints, jobs[i].Destination) && jobs[i].Headers[HeaderID] == e.ID {
+		if slices.Contains(endpoints, jobs[i].Destination) && jobs[i].Headers[signature.HeaderID] == e.ID {
 			confirmed--
 		}
 	}

@@ -3,20 +3,23 @@ package webhook
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
-func verifierFor(t testing.TB, s Secret) *Verifier {
+func verifierFor(t testing.TB, s signature.Secret) *signature.Verifier {
 	t.Helper()
 	key := s.VerifyKey()
 	if key == "" {
 		key = s.Reveal()
 	}
-	v, err := NewVerifier(key)
+	v, err := signature.NewVerifier(key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +34,7 @@ func TestRotationWindow(t *testing.T) {
 	public := mustSecret(t, "whsk_"+strings.Repeat("A", 42)+"E=")
 	until := noon.Add(time.Hour)
 	e := endpointAt("e", rec.URL)
-	old, older := NewSecret(), NewSecret()
+	old, older := signature.NewSecret(), signature.NewSecret()
 	e.Retiring = []RetiringSecret{{old, until}, {public, until}, {older, noon.Add(-time.Hour)}}
 	now := noon
 	s := newSender(t, Config{Now: func() time.Time { return now }})
@@ -51,7 +54,7 @@ func TestRotationWindow(t *testing.T) {
 			t.Fatalf("%+v", r)
 		}
 		got := rec.requests()[i]
-		for name, want := range map[*Verifier]bool{
+		for name, want := range map[*signature.Verifier]bool{
 			verifierFor(t, e.Secrets[0]): true, verifierFor(t, old): c.inWindow, verifierFor(t, public): c.inWindow, verifierFor(t, older): false,
 		} {
 			if err := name.Verify(got.header, got.body, now); (err == nil) != want {
@@ -66,7 +69,7 @@ func TestRotationReadsTheClockOnce(t *testing.T) {
 	t.Parallel()
 	rec := newReceiver(t, status(http.StatusOK))
 	e := endpointAt("e", rec.URL)
-	old := NewSecret()
+	old := signature.NewSecret()
 	e.Retiring = []RetiringSecret{{old, noon.Add(time.Second)}}
 	reads := 0
 	s := newSender(t, Config{Now: func() time.Time {
@@ -75,8 +78,8 @@ func TestRotationReadsTheClockOnce(t *testing.T) {
 	}})
 	send(t, s, e)
 	got := rec.requests()[0]
-	if reads != 1 || got.header.Get(HeaderTimestamp) != timestamp(noon) {
-		t.Errorf("the clock was read %d times for timestamp %s", reads, got.header.Get(HeaderTimestamp))
+	if reads != 1 || got.header.Get(signature.HeaderTimestamp) != strconv.FormatInt(noon.Unix(), 10) {
+		t.Errorf("the clock was read %d times for timestamp %s", reads, got.header.Get(signature.HeaderTimestamp))
 	}
 	if err := verifierFor(t, old).Verify(got.header, got.body, noon); err != nil {
 		t.Error(err)
@@ -88,22 +91,22 @@ func TestRotationReadsTheClockOnce(t *testing.T) {
 func TestSigningIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		e := Endpoint{Secrets: make([]Secret, rapid.IntRange(1, 3).Draw(t, "current"), 4)}
-		var want []Secret
+		e := Endpoint{Secrets: make([]signature.Secret, rapid.IntRange(1, 3).Draw(t, "current"), 4)}
+		var want []signature.Secret
 		for i := range e.Secrets {
-			e.Secrets[i] = NewSecret()
+			e.Secrets[i] = signature.NewSecret()
 			want = append(want, e.Secrets[i])
 		}
 		at := noon.Add(time.Duration(rapid.Int64Range(-3, 3).Draw(t, "at")) * time.Minute)
 		for range rapid.IntRange(0, 4).Draw(t, "retiring") {
-			r := RetiringSecret{NewSecret(), noon.Add(time.Duration(rapid.Int64Range(-3, 3).Draw(t, "until")) * time.Minute)}
+			r := RetiringSecret{signature.NewSecret(), noon.Add(time.Duration(rapid.Int64Range(-3, 3).Draw(t, "until")) * time.Minute)}
 			e.Retiring = append(e.Retiring, r)
 			if at.Before(r.Until) {
 				want = append(want, r.Secret)
 			}
 		}
 		before := len(e.Secrets)
-		if got := e.signing(at); !slices.EqualFunc(got, want, Secret.Equal) || len(e.Secrets) != before {
+		if got := e.signing(at); !slices.EqualFunc(got, want, signature.Secret.Equal) || len(e.Secrets) != before {
 			t.Fatalf("%d sign, want %d", len(got), len(want))
 		}
 	})

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
+
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // Sender delivers events to endpoints. It is safe for concurrent use.
@@ -90,13 +93,13 @@ func (s *Sender) Send(ctx context.Context, e Endpoint, d Delivery) (Response, er
 // which keys sign.
 func (s *Sender) header(e Endpoint, d Delivery) (http.Header, error) {
 	now := s.cfg.Now()
-	signature, err := Sign(e.signing(now), d.ID, now, d.Body)
+	signed, err := signature.Sign(e.signing(now), d.ID, now, d.Body)
 	if err != nil {
 		return nil, err
 	}
 	h := make(http.Header, len(e.Headers)+5)
 	// Our own names are written as net/http keeps them, which spares making them anew each time.
-	own := []string{defaultContentType, s.cfg.UserAgent, d.ID, timestamp(now), signature}
+	own := []string{defaultContentType, s.cfg.UserAgent, d.ID, strconv.FormatInt(now.Unix(), 10), signed}
 	h["Content-Type"], h["User-Agent"] = own[0:1:1], own[1:2:2]
 	setHeaders(h, e.Headers)
 	if d.ContentType != "" {
@@ -107,7 +110,7 @@ func (s *Sender) header(e Endpoint, d Delivery) (http.Header, error) {
 }
 
 // signing returns the secrets that sign at that time: all the current ones, then those that are still in their rotation window.
-func (e Endpoint) signing(at time.Time) []Secret {
+func (e Endpoint) signing(at time.Time) []signature.Secret {
 	if len(e.Retiring) == 0 {
 		return e.Secrets
 	}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/caisson-go/caisson/webhook/internal/match"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // ErrUnknownEndpoint means that there is no endpoint with that id.
@@ -55,7 +57,7 @@ func NewStatic(guard *Guard, endpoints ...Endpoint) (*Static, error) {
 // Replace swaps the whole set, all or nothing: after an error the old one stays. Attempts that run keep the endpoint that they began with.
 func (s *Static) Replace(endpoints []Endpoint) error {
 	set := staticSet{byID: make(map[string]Endpoint, len(endpoints))}
-	owner := make(map[[32]byte]string, len(endpoints))
+	owner := make(map[[sha256.Size]byte]string, len(endpoints))
 	var errs []error
 	for _, e := range endpoints {
 		checked, err := s.guard.Check(e)
@@ -66,8 +68,8 @@ func (s *Static) Replace(endpoints []Endpoint) error {
 		if _, taken := set.byID[e.ID]; taken {
 			errs = append(errs, fmt.Errorf("endpoint %q is given twice: ids are unique", e.ID))
 		}
-		claim := func(name string, i int, secret Secret) {
-			key := secret.fingerprint()
+		claim := func(name string, i int, secret signature.Secret) {
+			key := sha256.Sum256([]byte(secret.Reveal()))
 			if other, used := owner[key]; used && other != e.ID {
 				errs = append(errs, fmt.Errorf("endpoint %q: %s[%d] is also used by endpoint %q: give each its own, or one receiver can forge for the other", e.ID, name, i, other))
 			}

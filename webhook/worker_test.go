@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -36,7 +37,7 @@ func TestDeliveredOnce(t *testing.T) {
 	})
 	e := endpointAt("shop", rec.URL)
 	e.Schedule = soon(t)
-	verifier, err := NewVerifier(e.Secrets[0].Reveal())
+	verifier, err := signature.NewVerifier(e.Secrets[0].Reveal())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +63,8 @@ func TestDeliveredOnce(t *testing.T) {
 		if err := verifier.Verify(got.header, allBytes(), noon.Add(time.Duration(i)*6*time.Minute)); err != nil {
 			t.Errorf("call %d: %v", i+1, err)
 		}
-		if diff := cmp.Diff(allBytes(), got.body); diff != "" || got.header.Get(HeaderID) != "evt_1" {
-			t.Errorf("call %d: id %q, body (-want +got):\n%s", i+1, got.header.Get(HeaderID), diff)
+		if diff := cmp.Diff(allBytes(), got.body); diff != "" || got.header.Get(signature.HeaderID) != "evt_1" {
+			t.Errorf("call %d: id %q, body (-want +got):\n%s", i+1, got.header.Get(signature.HeaderID), diff)
 		}
 	}
 }
@@ -222,8 +223,8 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("the second job: %s, %s", e.Outcome, e.Reason)
 	}
 	for _, e := range r.await(2, outcome(worker.OutcomeSucceeded)) {
-		if want := 2 - strings.Count(e.Job.Headers[HeaderID], "2"); e.Job.Attempt != want {
-			t.Errorf("%s: attempt %d, want %d", e.Job.Headers[HeaderID], e.Job.Attempt, want)
+		if want := 2 - strings.Count(e.Job.Headers[signature.HeaderID], "2"); e.Job.Attempt != want {
+			t.Errorf("%s: attempt %d, want %d", e.Job.Headers[signature.HeaderID], e.Job.Attempt, want)
 		}
 	}
 	closed(t, w, "shop", 0)

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // reply is how an endpoint answers one request.
@@ -28,7 +28,7 @@ var ok = reply{status: http.StatusNoContent, after: 5 * time.Millisecond}
 // endpoint is one receiver of webhooks. It keeps count of what it got.
 type endpoint struct {
 	address string
-	secret  webhook.Secret
+	secret  signature.Secret
 	behave  func(at time.Duration) reply // at is the time since begin
 
 	answering sync.WaitGroup
@@ -46,7 +46,7 @@ type endpoint struct {
 }
 
 func newEndpoint(behave func(time.Duration) reply) *endpoint {
-	return &endpoint{secret: webhook.NewSecret(), behave: behave, statuses: map[int]int{}, accepted: map[string]time.Duration{}}
+	return &endpoint{secret: signature.NewSecret(), behave: behave, statuses: map[int]int{}, accepted: map[string]time.Duration{}}
 }
 
 // listen opens the endpoint, at the address that it had before if it had one.
@@ -112,7 +112,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return // it waits no longer
 	}
 	if r.status/100 == 2 {
-		e.accept(req.Header.Get(webhook.HeaderID))
+		e.accept(req.Header.Get(signature.HeaderID))
 	}
 	if r.retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(r.retry))
@@ -122,7 +122,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // take counts a request, checks its signature and says how it is answered.
 func (e *endpoint) take(header http.Header, body []byte) reply {
-	verifier, err := webhook.NewVerifier(e.secret.Reveal())
+	verifier, err := signature.NewVerifier(e.secret.Reveal())
 	if err == nil {
 		err = verifier.Verify(header, body, time.Now())
 	}

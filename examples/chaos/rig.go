@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -106,7 +107,7 @@ func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint,
 		return nil, nil, err
 	}
 	endpoints, err := webhook.NewStatic(guard, webhook.Endpoint{
-		ID: endpointID, URL: "http://" + e.address + "/hook", AllowHTTP: true, Secrets: []webhook.Secret{e.secret}, Timeout: s.timeout,
+		ID: endpointID, URL: "http://" + e.address + "/hook", AllowHTTP: true, Secrets: []signature.Secret{e.secret}, Timeout: s.timeout,
 	})
 	if err != nil {
 		return nil, nil, err

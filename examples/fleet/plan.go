@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // plan says what is sent to whom and when. Every process works it out for itself from the same few numbers.
@@ -165,12 +166,12 @@ func (p plan) webhooks() ([]webhook.Endpoint, error) {
 		if p.class(i) == refusing {
 			port = closedPort
 		}
-		secret, err := webhook.ParseSecret(p.secret(i))
+		secret, err := signature.ParseSecret(p.secret(i))
 		if err != nil {
 			return nil, err
 		}
 		list[i] = webhook.Endpoint{
-			ID: endpointID(i), URL: fmt.Sprintf("http://%s:%d/hook", address(i), port), AllowHTTP: true, Secrets: []webhook.Secret{secret},
+			ID: endpointID(i), URL: fmt.Sprintf("http://%s:%d/hook", address(i), port), AllowHTTP: true, Secrets: []signature.Secret{secret},
 		}
 	}
 	return list, nil

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // listening is what the receivers tell when they are ready.
@@ -36,7 +36,7 @@ type progress struct{ Healthy, All int }
 // receivers are all endpoints: one server that behaves as the address that was called should.
 type receivers struct {
 	plan      plan
-	verifiers []*webhook.Verifier
+	verifiers []*signature.Verifier
 	server    *http.Server
 	served    chan error
 	answering sync.WaitGroup
@@ -49,7 +49,7 @@ type receivers struct {
 func startReceiver(ctx context.Context, p plan) (part, any, error) {
 	r := &receivers{plan: p, served: make(chan error, 1), seen: arrivals{First: make([]int64, p.events())}}
 	for i := range p.Endpoints {
-		v, err := webhook.NewVerifier(p.secret(i))
+		v, err := signature.NewVerifier(p.secret(i))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -122,7 +122,7 @@ func (r *receivers) take(i int, header http.Header, body []byte) (n int, ok bool
 		return 0, false
 	}
 	err := r.verifiers[i].Verify(header, body, time.Now())
-	n, known := r.plan.eventNumber(header.Get(webhook.HeaderID))
+	n, known := r.plan.eventNumber(header.Get(signature.HeaderID))
 	ok = err == nil && known && r.plan.endpoint(n) == i
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // receiver is one webhook endpoint: it verifies each delivery as a customer would and keeps count.
@@ -19,7 +19,7 @@ type receiver struct {
 	Name, URL, Secret string
 	Port              int
 
-	verifier *webhook.Verifier
+	verifier *signature.Verifier
 	server   *http.Server
 	served   chan error
 
@@ -44,10 +44,10 @@ const (
 
 func startReceiver(ctx context.Context, m mood) (*receiver, error) {
 	r := &receiver{
-		Name: string(m), Secret: webhook.NewSecret().Reveal(), mood: m, served: make(chan error, 1),
+		Name: string(m), Secret: signature.NewSecret().Reveal(), mood: m, served: make(chan error, 1),
 		expected: make(map[string][sha256.Size]byte), accepted: make(map[string]int), turnedAway: make(map[string]bool),
 	}
-	verifier, err := webhook.NewVerifier(r.Secret)
+	verifier, err := signature.NewVerifier(r.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +103,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 // take decides on one delivery: http.StatusOK to accept it, 0 to cut the connection, else an error.
 func (r *receiver) take(header http.Header, body []byte) int {
-	id := header.Get(webhook.HeaderID)
+	id := header.Get(signature.HeaderID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests++

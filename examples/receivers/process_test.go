@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -48,7 +48,7 @@ type receiver struct {
 }
 
 // start runs a receiver that knows these secrets until the test ends.
-func start(t *testing.T, command []string, secrets ...webhook.Secret) receiver {
+func start(t *testing.T, command []string, secrets ...signature.Secret) receiver {
 	t.Helper()
 	var texts []string
 	for _, s := range secrets {

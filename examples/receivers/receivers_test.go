@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 const maxBody = 1 << 20 // the receivers' own limit
@@ -24,7 +25,7 @@ const maxBody = 1 << 20 // the receivers' own limit
 type delivery struct {
 	id     string
 	body   string
-	signed []webhook.Secret
+	signed []signature.Secret
 	retire []webhook.RetiringSecret // sign beside those until their time
 	off    time.Duration            // of the sender's clock
 	meddle func(*http.Request)      // changes headers on the way
@@ -98,22 +99,22 @@ func TestReceivers(t *testing.T) {
 	for name, command := range commands(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			current, old := webhook.NewSecret(), webhook.NewSecret()
+			current, old := signature.NewSecret(), signature.NewSecret()
 			r := start(t, command, current, old)
 			accepts(t, r, current, old)
 			refuses(t, r, current)
 			tooLarge(t, r, name == "python")
 			beginsToRotate(t, start(t, command, old), current, old)
-			if status := deliver(t, strings.TrimSuffix(r.url, "hooks"), delivery{id: "path", body: "{}", signed: []webhook.Secret{current}}); status != http.StatusNotFound {
+			if status := deliver(t, strings.TrimSuffix(r.url, "hooks"), delivery{id: "path", body: "{}", signed: []signature.Secret{current}}); status != http.StatusNotFound {
 				t.Errorf("another path: answered %d", status)
 			}
 		})
 	}
 }
 
-func accepts(t *testing.T, r receiver, current, old webhook.Secret) {
+func accepts(t *testing.T, r receiver, current, old signature.Secret) {
 	t.Helper()
-	one := []webhook.Secret{current}
+	one := []signature.Secret{current}
 	for _, d := range []delivery{
 		{id: "plain", body: `{"paid":true}`, signed: one},
 		{id: "empty", signed: one},
@@ -122,11 +123,11 @@ func accepts(t *testing.T, r receiver, current, old webhook.Secret) {
 		{id: "large", body: strings.Repeat("x", maxBody), signed: one},
 		{id: "slow_clock", body: "{}", signed: one, off: -4 * time.Minute},
 		{id: "fast_clock", body: "{}", signed: one, off: 4 * time.Minute},
-		{id: "old_secret", body: "{}", signed: []webhook.Secret{old}},
-		{id: "both_secrets", body: "{}", signed: []webhook.Secret{current, old}},
-		{id: "foreign_first", body: "{}", signed: []webhook.Secret{webhook.NewSecret(), current}},
+		{id: "old_secret", body: "{}", signed: []signature.Secret{old}},
+		{id: "both_secrets", body: "{}", signed: []signature.Secret{current, old}},
+		{id: "foreign_first", body: "{}", signed: []signature.Secret{signature.NewSecret(), current}},
 		{id: "other_versions", body: "{}", signed: one, meddle: func(r *http.Request) {
-			r.Header.Set(webhook.HeaderSignature, "v2,AAAA x v1 v1, "+r.Header.Get(webhook.HeaderSignature))
+			r.Header.Set(signature.HeaderSignature, "v2,AAAA x v1 v1, "+r.Header.Get(signature.HeaderSignature))
 		}},
 		{id: `!"#$%&'()*+,-/:;<=>?@[\]^_{|}~` + "`", body: "{}", signed: one},
 	} {
@@ -146,7 +147,7 @@ func accepts(t *testing.T, r receiver, current, old webhook.Secret) {
 	}
 }
 
-func refuses(t *testing.T, r receiver, current webhook.Secret) {
+func refuses(t *testing.T, r receiver, current signature.Secret) {
 	t.Helper()
 	header := func(name string, values ...string) func(*http.Request) {
 		return func(r *http.Request) { r.Header[http.CanonicalHeaderKey(name)] = values }
@@ -164,35 +165,35 @@ func refuses(t *testing.T, r receiver, current webhook.Secret) {
 		"emptied":               {delivery{forge: func([]byte) []byte { return nil }}, 401},
 		"old":                   {delivery{off: -6 * time.Minute}, 401},
 		"from the future":       {delivery{off: 6 * time.Minute}, 401},
-		"old with a new time":   {delivery{off: -6 * time.Minute, meddle: header(webhook.HeaderTimestamp, fmt.Sprint(time.Now().Unix()))}, 401},
-		"another secret":        {delivery{signed: []webhook.Secret{webhook.NewSecret(), webhook.NewSecret()}}, 401},
-		"another id":            {delivery{meddle: header(webhook.HeaderID, "another")}, 401},
-		"no id":                 {delivery{meddle: header(webhook.HeaderID)}, 400},
-		"two ids":               {delivery{meddle: header(webhook.HeaderID, "bad", "bad")}, 400},
-		"id with a dot":         {delivery{meddle: header(webhook.HeaderID, "b.ad")}, 400},
-		"no timestamp":          {delivery{meddle: header(webhook.HeaderTimestamp)}, 400},
-		"timestamp of words":    {delivery{meddle: header(webhook.HeaderTimestamp, "now")}, 400},
-		"timestamp with a sign": {delivery{meddle: change(webhook.HeaderTimestamp, func(v string) string { return "+" + v })}, 400},
-		"no signature":          {delivery{meddle: header(webhook.HeaderSignature)}, 400},
-		"two signatures":        {delivery{meddle: header(webhook.HeaderSignature, "v1,AAAA", "v1,AAAA")}, 400},
-		"empty entry":           {delivery{meddle: header(webhook.HeaderSignature, "v1,")}, 401},
-		"no base64":             {delivery{meddle: header(webhook.HeaderSignature, "v1,\xe9*")}, 401},
-		"cut signature":         {delivery{meddle: change(webhook.HeaderSignature, func(v string) string { return v[:20] })}, 401},
-		"longer signature":      {delivery{meddle: change(webhook.HeaderSignature, func(v string) string { return v[:len(v)-1] + "AAAA" })}, 401},
-		"another version":       {delivery{meddle: change(webhook.HeaderSignature, func(v string) string { return "v2" + v[2:] })}, 401},
-		"asymmetric by name":    {delivery{meddle: change(webhook.HeaderSignature, func(v string) string { return "v1a" + v[2:] })}, 401},
+		"old with a new time":   {delivery{off: -6 * time.Minute, meddle: header(signature.HeaderTimestamp, fmt.Sprint(time.Now().Unix()))}, 401},
+		"another secret":        {delivery{signed: []signature.Secret{signature.NewSecret(), signature.NewSecret()}}, 401},
+		"another id":            {delivery{meddle: header(signature.HeaderID, "another")}, 401},
+		"no id":                 {delivery{meddle: header(signature.HeaderID)}, 400},
+		"two ids":               {delivery{meddle: header(signature.HeaderID, "bad", "bad")}, 400},
+		"id with a dot":         {delivery{meddle: header(signature.HeaderID, "b.ad")}, 400},
+		"no timestamp":          {delivery{meddle: header(signature.HeaderTimestamp)}, 400},
+		"timestamp of words":    {delivery{meddle: header(signature.HeaderTimestamp, "now")}, 400},
+		"timestamp with a sign": {delivery{meddle: change(signature.HeaderTimestamp, func(v string) string { return "+" + v })}, 400},
+		"no signature":          {delivery{meddle: header(signature.HeaderSignature)}, 400},
+		"two signatures":        {delivery{meddle: header(signature.HeaderSignature, "v1,AAAA", "v1,AAAA")}, 400},
+		"empty entry":           {delivery{meddle: header(signature.HeaderSignature, "v1,")}, 401},
+		"no base64":             {delivery{meddle: header(signature.HeaderSignature, "v1,\xe9*")}, 401},
+		"cut signature":         {delivery{meddle: change(signature.HeaderSignature, func(v string) string { return v[:20] })}, 401},
+		"longer signature":      {delivery{meddle: change(signature.HeaderSignature, func(v string) string { return v[:len(v)-1] + "AAAA" })}, 401},
+		"another version":       {delivery{meddle: change(signature.HeaderSignature, func(v string) string { return "v2" + v[2:] })}, 401},
+		"asymmetric by name":    {delivery{meddle: change(signature.HeaderSignature, func(v string) string { return "v1a" + v[2:] })}, 401},
 	} {
 		d := c.delivery
 		d.id, d.body = "bad", `{"paid":true}`
 		if d.signed == nil {
-			d.signed = []webhook.Secret{current}
+			d.signed = []signature.Secret{current}
 		}
 		if status := deliver(t, r.url, d); status != c.want {
 			t.Errorf("%s: answered %d, want %d", name, status, c.want)
 		}
 	}
 	// None of them counts as seen.
-	if status := deliver(t, r.url, delivery{id: "bad", body: `{"paid":true}`, signed: []webhook.Secret{current}}); status != http.StatusNoContent {
+	if status := deliver(t, r.url, delivery{id: "bad", body: `{"paid":true}`, signed: []signature.Secret{current}}); status != http.StatusNoContent {
 		t.Errorf("the true one: answered %d", status)
 	}
 	if line := r.line(t); line != "received bad, 13 bytes" {
@@ -201,9 +202,9 @@ func refuses(t *testing.T, r receiver, current webhook.Secret) {
 }
 
 // beginsToRotate is for a receiver that does not know the new secret yet.
-func beginsToRotate(t *testing.T, r receiver, current, old webhook.Secret) {
+func beginsToRotate(t *testing.T, r receiver, current, old signature.Secret) {
 	t.Helper()
-	d := delivery{id: "in_the_window", body: "{}", signed: []webhook.Secret{current}, retire: []webhook.RetiringSecret{{Secret: old, Until: time.Now().Add(time.Hour)}}}
+	d := delivery{id: "in_the_window", body: "{}", signed: []signature.Secret{current}, retire: []webhook.RetiringSecret{{Secret: old, Until: time.Now().Add(time.Hour)}}}
 	if status := deliver(t, r.url, d); status != http.StatusNoContent {
 		t.Errorf("in the window: answered %d", status)
 	}

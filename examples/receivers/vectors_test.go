@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // vector is one signature of Standard Webhooks.
@@ -57,10 +57,10 @@ console.log(JSON.stringify(answers));
 `},
 }
 
-// The receivers and webhook.Verifier judge the published vectors, and what is made of them, in the same way.
+// The receivers and signature.Verifier judge the published vectors, and what is made of them, in the same way.
 func TestVectors(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../../webhook/testdata/vectors.json")
+	data, err := os.ReadFile("../../webhook/signature/testdata/vectors.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestVectors(t *testing.T) {
 func variants(v vector) []question {
 	base := func() question {
 		return question{v.Secret, map[string]string{
-			webhook.HeaderID: v.ID, webhook.HeaderTimestamp: strconv.FormatInt(v.Timestamp, 10), webhook.HeaderSignature: v.Signature,
+			signature.HeaderID: v.ID, signature.HeaderTimestamp: strconv.FormatInt(v.Timestamp, 10), signature.HeaderSignature: v.Signature,
 		}, v.Body, v.Timestamp}
 	}
 	list := []question{base()}
@@ -124,7 +124,7 @@ func variants(v vector) []question {
 	for _, off := range []int64{-301, -300, -1, 1, 300, 301, 1 << 30} {
 		add(func(q *question) { q.Now += off })
 	}
-	for _, header := range []string{webhook.HeaderID, webhook.HeaderTimestamp, webhook.HeaderSignature} {
+	for _, header := range []string{signature.HeaderID, signature.HeaderTimestamp, signature.HeaderSignature} {
 		add(func(q *question) { delete(q.Headers, header) })
 		add(func(q *question) { q.Headers[header] += "0" })
 	}
@@ -135,21 +135,21 @@ func variants(v vector) []question {
 		add(func(q *question) {
 			s := []byte(v.Signature)
 			s[i] ^= 4
-			q.Headers[webhook.HeaderSignature] = string(s)
+			q.Headers[signature.HeaderSignature] = string(s)
 		})
 	}
 	add(func(q *question) { q.Body = append(bytes.Clone(v.Body), 0) })
-	add(func(q *question) { q.Headers[webhook.HeaderID] = v.ID + ".1" })
-	add(func(q *question) { q.Headers[webhook.HeaderSignature] = "v1a,AAAA v2, " + v.Signature })
-	add(func(q *question) { q.Headers[webhook.HeaderSignature] = v.Signature + " " + v.Signature })
+	add(func(q *question) { q.Headers[signature.HeaderID] = v.ID + ".1" })
+	add(func(q *question) { q.Headers[signature.HeaderSignature] = "v1a,AAAA v2, " + v.Signature })
+	add(func(q *question) { q.Headers[signature.HeaderSignature] = v.Signature + " " + v.Signature })
 	add(func(q *question) { q.Secret = "whsec_" + base64.StdEncoding.EncodeToString(make([]byte, 24)) })
 	return list
 }
 
-// verdict is what webhook.Verifier says, as the status that a receiver answers; 0 for yes.
+// verdict is what signature.Verifier says, as the status that a receiver answers; 0 for yes.
 func verdict(t *testing.T, q question) int {
 	t.Helper()
-	verifier, err := webhook.NewVerifier(q.Secret)
+	verifier, err := signature.NewVerifier(q.Secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func verdict(t *testing.T, q question) int {
 		header.Set(name, value)
 	}
 	switch err := verifier.Verify(header, q.Body, time.Unix(q.Now, 0)); {
-	case errors.Is(err, webhook.ErrBadHeaders):
+	case errors.Is(err, signature.ErrBadHeaders):
 		return http.StatusBadRequest
 	case err != nil:
 		return http.StatusUnauthorized

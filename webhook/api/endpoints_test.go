@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 const shop = `{"id":"shop","url":"https://shop.example.com/hooks/tok_3f9a?key=s3cr3t","events":["invoice.*"],"headers":{"X-Api-Key":"k-98765"},
@@ -22,7 +23,7 @@ func TestEndpointIsShownWithoutSecrets(t *testing.T) {
 	made := r.post("/v1/endpoints", shop).is(http.StatusCreated)
 	var e api.NewEndpoint
 	made.into(&e)
-	if _, err := webhook.ParseSecret(e.Secret); err != nil {
+	if _, err := signature.ParseSecret(e.Secret); err != nil {
 		t.Errorf("secret: %v", err)
 	}
 	if made.header.Get("Location") != "/v1/endpoints/shop" || made.header.Get("ETag") == "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // settings returns the readers of the fields that can be changed, into e.
@@ -75,10 +76,10 @@ func (o object) endpoint() (webhook.Endpoint, error) {
 	readers := settings(&e)
 	readers["id"] = into(&e.ID)
 	readers["secret"] = func(value json.RawMessage) error {
-		var secret webhook.Secret
-		err := parsed(&secret, webhook.ParseSecret)(value)
+		var secret signature.Secret
+		err := parsed(&secret, signature.ParseSecret)(value)
 		if err == nil && !secret.IsZero() {
-			e.Secrets = []webhook.Secret{secret}
+			e.Secrets = []signature.Secret{secret}
 		}
 		return err
 	}
@@ -125,7 +126,7 @@ func (o object) change() (Change, error) {
 // longer than most, whatever the endpoint says.
 func Check(guard *webhook.Guard, most time.Duration, e webhook.Endpoint) error {
 	if len(e.Secrets) == 0 {
-		e.Secrets = []webhook.Secret{webhook.NewSecret()}
+		e.Secrets = []signature.Secret{signature.NewSecret()}
 	}
 	_, err := guard.Check(e)
 	if e.Timeout > most {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/schedule"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func (a *api) pauseEndpoint(w http.ResponseWriter, r *http.Request) error {
@@ -89,10 +89,10 @@ func (a *api) rotateSecret(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var secret webhook.Secret
+	var secret signature.Secret
 	window := DefaultWindow
 	err = o.read(map[string]reader{
-		"secret": parsed(&secret, webhook.ParseSecret),
+		"secret": parsed(&secret, signature.ParseSecret),
 		"window": func(value json.RawMessage) error {
 			if string(value) == "null" {
 				return nil

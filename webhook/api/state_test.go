@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // An endpoint is paused, disabled and enabled, with the reason that was given.
@@ -51,7 +51,7 @@ func TestRotateSecret(t *testing.T) {
 	if left := time.Until(second.Signing.RetiringUntil[0]); left > 24*time.Hour || left < 23*time.Hour {
 		t.Errorf("the old secret signs for %s more, want a day", left)
 	}
-	own := webhook.NewSecret().Reveal()
+	own := signature.NewSecret().Reveal()
 	r.post("/v1/endpoints/shop/rotate-secret", `{"secret":"`+own+`","window":"1h"}`).is(200).into(&third)
 	if third.Secret != own || third.Signing.Keys != 3 {
 		t.Errorf("after the second: %q, %+v", third.Secret, third.Signing)
@@ -76,7 +76,7 @@ func TestVerifyKeyIsShown(t *testing.T) {
 	r := newRig(t)
 	const seed = "whsk_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 	made := r.add(`{"id":"shop","url":"https://example.com/","secret":"` + seed + `"}`)
-	secret := got(webhook.ParseSecret(seed))(t)
+	secret := got(signature.ParseSecret(seed))(t)
 	if len(made.Signing.VerifyKeys) != 1 || made.Signing.VerifyKeys[0] != secret.VerifyKey() {
 		t.Errorf("verify keys %v, want %s", made.Signing.VerifyKeys, secret.VerifyKey())
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // conflicts is how often a change is made again on top of another one that came first.
@@ -45,7 +46,7 @@ func sameIdentity(before, after webhook.Endpoint) error {
 		return fmt.Errorf("tenant cannot be changed to %q, which would get what waits for %q: delete the endpoint and add it again", after.Tenant, before.Tenant)
 	case after.State != before.State || after.Reason != before.Reason || !after.Since.Equal(before.Since):
 		return errors.New("state cannot be edited: pause, disable or enable the endpoint")
-	case !slices.EqualFunc(before.Secrets, after.Secrets, webhook.Secret.Equal),
+	case !slices.EqualFunc(before.Secrets, after.Secrets, signature.Secret.Equal),
 		!slices.EqualFunc(before.Retiring, after.Retiring, func(a, b webhook.RetiringSecret) bool {
 			return a.Secret.Equal(b.Secret) && a.Until.Equal(b.Until)
 		}):
@@ -56,12 +57,12 @@ func sameIdentity(before, after webhook.Endpoint) error {
 
 // RotateSecret gives an endpoint a new current secret; the one it had signs beside it for the window. A zero secret makes a new symmetric one.
 // A zero window retires the old secrets at once, those of earlier rotations too.
-func (r *Registry) RotateSecret(ctx context.Context, id string, secret webhook.Secret, window time.Duration) (Entry, error) {
+func (r *Registry) RotateSecret(ctx context.Context, id string, secret signature.Secret, window time.Duration) (Entry, error) {
 	if window < 0 {
 		return Entry{}, fmt.Errorf("rotate secret of endpoint %q: window %s: must be positive; 0 retires the old secret at once", id, window)
 	}
 	if secret.IsZero() {
-		secret = webhook.NewSecret()
+		secret = signature.NewSecret()
 	}
 	e, _, err := r.change(ctx, id, 0, func(e *webhook.Endpoint, now time.Time) (bool, error) {
 		for _, old := range e.Secrets {
@@ -73,7 +74,7 @@ func (r *Registry) RotateSecret(ctx context.Context, id string, secret webhook.S
 		if window == 0 {
 			e.Retiring = nil
 		}
-		e.Secrets = []webhook.Secret{secret}
+		e.Secrets = []signature.Secret{secret}
 		checked, err := r.cfg.Guard.Check(*e)
 		*e = checked
 		return true, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // settingsVersion is the form of [Record.Settings] and of what is sealed. A record of a later form is refused rather than written back without
@@ -139,9 +140,9 @@ func (k *Keyring) decodeSecrets(e *webhook.Endpoint, r Record) error {
 	if json.Unmarshal(plain, &hidden) != nil {
 		return errSealed
 	}
-	var parsed []webhook.Secret
+	var parsed []signature.Secret
 	for _, text := range hidden.Secrets {
-		s, err := webhook.ParseSecret(text)
+		s, err := signature.ParseSecret(text)
 		if err != nil {
 			return errSealed
 		}
@@ -149,7 +150,7 @@ func (k *Keyring) decodeSecrets(e *webhook.Endpoint, r Record) error {
 	}
 	var windows []webhook.RetiringSecret
 	for _, old := range hidden.Retiring {
-		s, err := webhook.ParseSecret(old.Secret)
+		s, err := signature.ParseSecret(old.Secret)
 		if err != nil {
 			return errSealed
 		}

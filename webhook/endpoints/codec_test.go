@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // diff compares whole endpoints: policies, secrets and times have methods that tell whether they are the same.
@@ -55,7 +56,7 @@ func drawEndpoint(t *rapid.T) webhook.Endpoint {
 	text := rapid.String()
 	e := webhook.Endpoint{
 		ID: rapid.StringMatching(`[a-z0-9_-]{1,20}`).Draw(t, "id"), Tenant: "acme", URL: "https://example.com/" + rapid.StringMatching(`[a-z0-9/]*`).Draw(t, "path"),
-		Events: rapid.SliceOfN(rapid.SampledFrom([]string{"*", "a.*", "a.b"}), 0, 3).Draw(t, "events"), Secrets: []webhook.Secret{webhook.NewSecret()},
+		Events: rapid.SliceOfN(rapid.SampledFrom([]string{"*", "a.*", "a.b"}), 0, 3).Draw(t, "events"), Secrets: []signature.Secret{signature.NewSecret()},
 		ClientErrors: webhook.ClientErrorsReject, Timeout: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "timeout")),
 		Concurrency: rapid.IntRange(1, 100).Draw(t, "concurrency"), Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Schedule: policy(t),
 		AllowHTTP: rapid.Bool().Draw(t, "http"), Ordered: rapid.Bool().Draw(t, "ordered"), Shared: rapid.Bool().Draw(t, "shared"), Adaptive: rapid.Bool().Draw(t, "adaptive"),
@@ -65,7 +66,7 @@ func drawEndpoint(t *rapid.T) webhook.Endpoint {
 	if rapid.Bool().Draw(t, "more") {
 		e.Headers = map[string]string{"X-A": string(rapid.SliceOf(rapid.Byte()).Draw(t, "header"))} // not always UTF-8
 		e.Metadata = map[string]string{text.Draw(t, "name"): text.Draw(t, "value")}
-		e.Retiring = []webhook.RetiringSecret{{Secret: webhook.NewSecret(), Until: time.Unix(0, rapid.Int64Range(1, 1e18).Draw(t, "until")).UTC()}}
+		e.Retiring = []webhook.RetiringSecret{{Secret: signature.NewSecret(), Until: time.Unix(0, rapid.Int64Range(1, 1e18).Draw(t, "until")).UTC()}}
 	}
 	if len(e.Events) == 0 {
 		e.Events = nil
@@ -103,7 +104,7 @@ func TestEncodeDecode(t *testing.T) {
 func TestDecodeShowsWhatIsNotSecret(t *testing.T) {
 	t.Parallel()
 	keys := ring(t)
-	e := webhook.Endpoint{ID: "a", Tenant: "acme", URL: "https://example.com/secret", Secrets: []webhook.Secret{webhook.NewSecret()}, Events: []string{"a.*"}}
+	e := webhook.Endpoint{ID: "a", Tenant: "acme", URL: "https://example.com/secret", Secrets: []signature.Secret{signature.NewSecret()}, Events: []string{"a.*"}}
 	r, err := keys.encode(e)
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,7 @@ func TestDecodeShowsWhatIsNotSecret(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	t.Parallel()
 	keys := ring(t)
-	good, err := keys.encode(webhook.Endpoint{ID: "a", URL: "https://example.com/", Secrets: []webhook.Secret{webhook.NewSecret()}})
+	good, err := keys.encode(webhook.Endpoint{ID: "a", URL: "https://example.com/", Secrets: []signature.Secret{signature.NewSecret()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // FuzzDecode reads records that anything may have written. Whatever is in them, an error holds nothing of what was sealed, and what was read can
 // be written and read again.
 func FuzzDecode(f *testing.F) {
 	keys := ring(f)
-	secret := webhook.NewSecret().Reveal()
+	secret := signature.NewSecret().Reveal()
 	f.Add([]byte(`{"version":1,"events":["a.*"],"schedule":"fixed(1s, 2s)"}`), []byte(`{"url":"https://example.com/","secrets":["`+secret+`"]}`))
 	f.Add([]byte(`{"timeout_ns":-1,"rate":1e308}`), []byte(`{"headers":{"a":"AA=="},"retiring":[{"secret":"`+secret+`","until":"2026-01-01T00:00:00Z"}]}`))
 	f.Add([]byte(`{}`), []byte(`{"secrets":["whsec_notasecretnotasecret"]}`))

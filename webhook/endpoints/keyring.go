@@ -14,7 +14,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // ErrNoKey means that an endpoint is sealed with a key that the [Keyring] does not hold. Add the key after the current one; `Registry.Reseal`
@@ -38,7 +38,7 @@ type Keyring struct{ keys []key }
 type key struct {
 	id          string
 	aead        func() cipher.AEAD
-	fingerprint func(webhook.Secret) []byte
+	fingerprint func(signature.Secret) []byte
 }
 
 // ParseKeyring reads keys, one each: 32 random bytes in base64, the current one first. Errors never hold a key.
@@ -92,7 +92,7 @@ func newKey(raw []byte) (key, error) {
 	return key{
 		id:   hex.EncodeToString(id),
 		aead: func() cipher.AEAD { return aead },
-		fingerprint: func(s webhook.Secret) []byte {
+		fingerprint: func(s signature.Secret) []byte {
 			mac := hmac.New(sha256.New, marks)
 			_, _ = io.WriteString(mac, s.Reveal())
 			return mac.Sum(nil)
@@ -138,7 +138,7 @@ func bound(endpoint string) []byte { return []byte("caisson webhook endpoint " +
 
 // fingerprints tell equal secrets apart from others without telling them, under each key, so that two processes find the same secret for as
 // long as they share one key.
-func (k *Keyring) fingerprints(secrets []webhook.Secret) [][]byte {
+func (k *Keyring) fingerprints(secrets []signature.Secret) [][]byte {
 	var marks [][]byte
 	for _, s := range secrets {
 		for i := range k.keys {

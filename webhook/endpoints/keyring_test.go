@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func ring(t testing.TB, keys ...string) *Keyring {
@@ -99,12 +99,12 @@ func TestFingerprints(t *testing.T) {
 	t.Parallel()
 	oldKey, newKey := NewKey(), NewKey()
 	before, both := ring(t, oldKey), ring(t, newKey, oldKey)
-	a, b := webhook.NewSecret(), webhook.NewSecret()
-	marks := both.fingerprints([]webhook.Secret{a, b})
+	a, b := signature.NewSecret(), signature.NewSecret()
+	marks := both.fingerprints([]signature.Secret{a, b})
 	if len(marks) != 4 {
 		t.Fatalf("%d fingerprints of two secrets under two keys", len(marks))
 	}
-	mark := before.fingerprints([]webhook.Secret{a})[0]
+	mark := before.fingerprints([]signature.Secret{a})[0]
 	if !bytes.Equal(mark, marks[1]) || bytes.Equal(mark, marks[0]) || bytes.Equal(mark, marks[3]) {
 		t.Error("a fingerprint is that of its secret and key, and of no other")
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // watched is a mirror at work in a bubble, and what it told.
@@ -213,7 +214,7 @@ func TestMirrorWithAConfigurationFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed := func(id string) webhook.Endpoint {
 			e := endpoint(id)
-			e.Secrets, e.URL = []webhook.Secret{webhook.NewSecret()}, "https://example.net/"+id
+			e.Secrets, e.URL = []signature.Secret{signature.NewSecret()}, "https://example.net/"+id
 			return e
 		}
 		static, err := webhook.NewStatic(nil, fixed("m"), fixed("both"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // RegistryConfig configures a [Registry].
@@ -50,7 +51,7 @@ func NewRegistry(cfg RegistryConfig) (*Registry, error) {
 // Add checks an endpoint and adds it, with a new secret if it has none. [ErrExists] if the id is taken.
 func (r *Registry) Add(ctx context.Context, e webhook.Endpoint) (Entry, error) {
 	if len(e.Secrets) == 0 {
-		e.Secrets = []webhook.Secret{webhook.NewSecret()}
+		e.Secrets = []signature.Secret{signature.NewSecret()}
 	}
 	now := time.Now().UTC()
 	e.Since, e.Retiring = now, signing(e.Retiring, now)

@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func TestNewRegistryRefuses(t *testing.T) {
@@ -30,7 +31,7 @@ func TestAdd(t *testing.T) {
 	e := webhook.Endpoint{
 		ID: "acme", Tenant: "t1", URL: "https://example.com/hooks?token=hush", Events: []string{"invoice.*"}, Headers: map[string]string{"Authorization": "Bearer hush"},
 		Rate: 5, Schedule: schedule.Webhook, Ordered: true, Metadata: map[string]string{"plan": "gold"}, State: webhook.StatePaused, Reason: "not yet",
-		Secrets: []webhook.Secret{webhook.NewSecret()},
+		Secrets: []signature.Secret{signature.NewSecret()},
 	}
 	before := time.Now().Add(-time.Second)
 	got := add(t, r, e)
@@ -91,7 +92,7 @@ func TestEdit(t *testing.T) {
 		"tenant":           {func(e *webhook.Endpoint) error { e.Tenant = "t2"; return nil }, "delete the endpoint and add it again"},
 		"state":            {func(e *webhook.Endpoint) error { e.State = webhook.StatePaused; return nil }, "state cannot be edited"},
 		"since":            {func(e *webhook.Endpoint) error { e.Since = time.Time{}; return nil }, "state cannot be edited"},
-		"secrets":          {func(e *webhook.Endpoint) error { e.Secrets[0] = webhook.NewSecret(); return nil }, "rotate them"},
+		"secrets":          {func(e *webhook.Endpoint) error { e.Secrets[0] = signature.NewSecret(); return nil }, "rotate them"},
 		"retiring":         {func(e *webhook.Endpoint) error { e.Retiring = append(e.Retiring, webhook.RetiringSecret{}); return nil }, "rotate them"},
 		"what is no value": {func(e *webhook.Endpoint) error { e.Timeout = -1; return nil }, "timeout"},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func TestRotateSecret(t *testing.T) {
@@ -17,24 +18,24 @@ func TestRotateSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, open(t), ring(t, endpoints.NewKey()))
 		first := add(t, r, endpoint("a")).Secrets[0]
-		rotated := must(t)(r.RotateSecret(t.Context(), "a", webhook.Secret{}, time.Hour))
+		rotated := must(t)(r.RotateSecret(t.Context(), "a", signature.Secret{}, time.Hour))
 		second := rotated.Secrets[0]
 		if len(rotated.Secrets) != 1 || second.Equal(first) || len(rotated.Retiring) != 1 || !rotated.Retiring[0].Secret.Equal(first) ||
 			!rotated.Retiring[0].Until.Equal(time.Now().Add(time.Hour)) {
 			t.Fatalf("rotated to %d secrets, %d retire", len(rotated.Secrets), len(rotated.Retiring))
 		}
-		for _, own := range []webhook.Secret{first, second} {
+		for _, own := range []signature.Secret{first, second} {
 			if _, err := r.RotateSecret(t.Context(), "a", own, time.Hour); err == nil {
 				t.Error("rotated to a secret that it has")
 			}
 			thief := endpoint("thief")
-			thief.Secrets = []webhook.Secret{own}
+			thief.Secrets = []signature.Secret{own}
 			if _, err := r.Add(t.Context(), thief); !errors.Is(err, endpoints.ErrSecretInUse) {
 				t.Errorf("a secret in its window was given to another: %v", err)
 			}
 		}
 		time.Sleep(30 * time.Minute)
-		given := webhook.NewSecret()
+		given := signature.NewSecret()
 		rotated = must(t)(r.RotateSecret(t.Context(), "a", given, time.Hour))
 		if !rotated.Secrets[0].Equal(given) || len(rotated.Retiring) != 2 {
 			t.Fatalf("rotated to %d secrets, %d retire", len(rotated.Secrets), len(rotated.Retiring))
@@ -46,17 +47,17 @@ func TestRotateSecret(t *testing.T) {
 			t.Errorf("%d secrets retire after the first one's window", len(edited.Retiring))
 		}
 		heir := endpoint("heir")
-		heir.Secrets = []webhook.Secret{first}
+		heir.Secrets = []signature.Secret{first}
 		add(t, r, heir) // nobody has it any more
 
-		rotated = must(t)(r.RotateSecret(t.Context(), "a", webhook.Secret{}, 0))
+		rotated = must(t)(r.RotateSecret(t.Context(), "a", signature.Secret{}, 0))
 		if len(rotated.Secrets) != 1 || len(rotated.Retiring) != 0 {
 			t.Errorf("without a window %d secrets retire", len(rotated.Retiring))
 		}
 		if _, err := r.RotateSecret(t.Context(), "a", first, time.Hour); !errors.Is(err, endpoints.ErrSecretInUse) {
 			t.Errorf("rotated to the secret of another: %v", err)
 		}
-		if _, err := r.RotateSecret(t.Context(), "a", webhook.Secret{}, -1); err == nil {
+		if _, err := r.RotateSecret(t.Context(), "a", signature.Secret{}, -1); err == nil {
 			t.Error("a negative window is taken")
 		}
 	})
@@ -69,12 +70,12 @@ func TestMoreRotationsThanHeadersHold(t *testing.T) {
 	add(t, r, endpoint("a"))
 	var err error
 	for range 10 {
-		_, err = r.RotateSecret(t.Context(), "a", webhook.Secret{}, time.Hour)
+		_, err = r.RotateSecret(t.Context(), "a", signature.Secret{}, time.Hour)
 	}
 	if err == nil || !strings.Contains(err.Error(), "let some retire") {
 		t.Errorf("the tenth rotation: %v", err)
 	}
-	must(t)(r.RotateSecret(t.Context(), "a", webhook.Secret{}, 0))
+	must(t)(r.RotateSecret(t.Context(), "a", signature.Secret{}, 0))
 }
 
 // TestReplaceAKey goes the whole way from one key to the next.
@@ -84,7 +85,7 @@ func TestReplaceAKey(t *testing.T) {
 	oldKey, newKey := endpoints.NewKey(), endpoints.NewKey()
 	before, both, after := registry(t, store, ring(t, oldKey)), registry(t, store, ring(t, newKey, oldKey)), registry(t, store, ring(t, newKey))
 	const n = 230 // several pages
-	secrets := map[string]webhook.Secret{}
+	secrets := map[string]signature.Secret{}
 	for i := range n {
 		e := add(t, before, endpoint(fmt.Sprintf("e%03d", i)))
 		secrets[e.ID] = e.Secrets[0]
@@ -97,7 +98,7 @@ func TestReplaceAKey(t *testing.T) {
 		t.Errorf("list without the key: %v, %v", list, err)
 	}
 	twin := endpoint("twin")
-	twin.Secrets = []webhook.Secret{secrets["e000"]}
+	twin.Secrets = []signature.Secret{secrets["e000"]}
 	if _, err := both.Add(t.Context(), twin); !errors.Is(err, endpoints.ErrSecretInUse) {
 		t.Errorf("a secret that was kept under the old key is free under the new one: %v", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal/sqlite"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -57,7 +58,7 @@ func newReceiver(t *testing.T) *receiver {
 	r := &receiver{calls: map[string][]string{}, taken: map[string][]string{}, answer: func(string, string) int { return http.StatusOK }}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
-		endpoint, event := req.URL.Path[1:], req.Header.Get(webhook.HeaderID)
+		endpoint, event := req.URL.Path[1:], req.Header.Get(signature.HeaderID)
 		r.mu.Lock()
 		code := r.answer(endpoint, event)
 		r.calls[endpoint] = append(r.calls[endpoint], event)
@@ -148,7 +149,7 @@ func (r *rig) add(id string, change func(*webhook.Endpoint)) webhook.Endpoint {
 		r.t.Fatal(err)
 	}
 	e := webhook.Endpoint{
-		ID: id, Tenant: webhook.DefaultTenant, URL: r.seen.URL + "/" + id, Secrets: []webhook.Secret{webhook.NewSecret()}, AllowHTTP: true, Schedule: soon,
+		ID: id, Tenant: webhook.DefaultTenant, URL: r.seen.URL + "/" + id, Secrets: []signature.Secret{signature.NewSecret()}, AllowHTTP: true, Schedule: soon,
 	}
 	if change != nil {
 		change(&e)

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 const maxBody = 1 << 20 // bytes; a larger delivery is refused unread
@@ -20,7 +20,7 @@ const maxBody = 1 << 20 // bytes; a larger delivery is refused unread
 // receiver takes deliveries. What it has seen is kept in memory here; keep it in your database, under a unique key, in the transaction
 // that does the work.
 type receiver struct {
-	verifier *webhook.Verifier
+	verifier *signature.Verifier
 	mu       sync.Mutex
 	seen     map[string]bool
 }
@@ -32,14 +32,14 @@ func (rec *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch err := rec.verifier.Verify(r.Header, body, time.Now()); {
-	case errors.Is(err, webhook.ErrBadHeaders):
+	case errors.Is(err, signature.ErrBadHeaders):
 		http.Error(w, "headers missing or malformed", http.StatusBadRequest)
 		return
 	case err != nil: // too old or too new, or no signature fits
 		http.Error(w, "not verified", http.StatusUnauthorized)
 		return
 	}
-	id := r.Header.Get(webhook.HeaderID)
+	id := r.Header.Get(signature.HeaderID)
 	rec.mu.Lock()
 	again := rec.seen[id]
 	rec.seen[id] = true
@@ -61,7 +61,7 @@ func main() {
 
 func run() error {
 	// The current secret, and the old one while they rotate, separated by a space.
-	verifier, err := webhook.NewVerifier(strings.Fields(os.Getenv("WEBHOOK_SECRETS"))...)
+	verifier, err := signature.NewVerifier(strings.Fields(os.Getenv("WEBHOOK_SECRETS"))...)
 	if err != nil {
 		return fmt.Errorf("WEBHOOK_SECRETS: %w", err)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 const url = "https://shop.example.com/hooks/tok_98765"
@@ -23,7 +23,7 @@ func TestAddShowEdit(t *testing.T) {
 	added := r.run("endpoints", "add", "shop", url, "--event", "a.*", "--event", "b", "--header", "X-Api-Key=k-98765", "--header", "X-File=@"+r.write("h", "v-98765\n"),
 		"--rate", "2.5", "--timeout", "5s", "--metadata", "owner=ann", "--tenant", "acme", "--max-concurrency", "2", "--client-errors", "reject")
 	secret := strings.TrimSpace(added.ok())
-	if _, err := webhook.ParseSecret(secret); err != nil || !strings.Contains(added.err, "is not shown again") {
+	if _, err := signature.ParseSecret(secret); err != nil || !strings.Contains(added.err, "is not shown again") {
 		t.Errorf("printed %q and %q: %v", added.out, added.err, err)
 	}
 	var e api.Endpoint
@@ -59,7 +59,7 @@ func TestAddShowEdit(t *testing.T) {
 func TestSecretFromStandardInput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	first, second := webhook.NewSecret().Reveal(), webhook.NewSecret().Reveal()
+	first, second := signature.NewSecret().Reveal(), signature.NewSecret().Reveal()
 	if out := r.runWith(first+"\n", "endpoints", "add", "shop", url, "--secret-file", "-").ok(); out != first+"\n" {
 		t.Errorf("add printed %q", out)
 	}

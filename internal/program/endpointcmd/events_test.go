@@ -16,12 +16,13 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // An event is published to those that want it, those of the configuration file among them; the same id with another payload is refused.
 func TestPublish(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, "CAISSON_WEBHOOK_ENDPOINTS_FILED_URL=https://example.com/", "CAISSON_WEBHOOK_ENDPOINTS_FILED_SECRETS="+webhook.NewSecret().Reveal())
+	r := newRig(t, "CAISSON_WEBHOOK_ENDPOINTS_FILED_URL=https://example.com/", "CAISSON_WEBHOOK_ENDPOINTS_FILED_SECRETS="+signature.NewSecret().Reveal())
 	r.run("endpoints", "add", "a", url, "--event", "invoice.*").ok()
 	r.run("endpoints", "add", "b", url, "--event", "other").ok()
 	got := r.run("events", "publish", "invoice.paid", `{"a":1}`, "--id", "evt_1")

@@ -10,9 +10,9 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/schedule"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 func (p *program) rotateCommand() *cobra.Command {
@@ -28,11 +28,11 @@ func (p *program) rotateCommand() *cobra.Command {
 			if err != nil {
 				return cli.Refuse("--window: %w", err)
 			}
-			var secret webhook.Secret
+			var secret signature.Secret
 			if cmd.Flags().Changed("secret-file") {
 				text, err := p.secretText(secretFile)
 				if err == nil {
-					secret, err = webhook.ParseSecret(text)
+					secret, err = signature.ParseSecret(text)
 				}
 				if err != nil {
 					return cli.Refuse("--secret-file: %w", err)

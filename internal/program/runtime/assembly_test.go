@@ -15,7 +15,7 @@ import (
 	"github.com/caisson-go/caisson/pools/budget"
 	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/schedule"
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -110,9 +110,9 @@ func TestEndpointLimits(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, map[string]string{
 		"webhook.default.concurrency": "7", "webhook.breaker.min_calls": "9", "webhook.breaker.open": "1m", "webhook.default.backoff": "fixed(1s, 2s)",
-		"webhook.endpoints.shop.url": "https://example.com/a", "webhook.endpoints.shop.secrets": webhook.NewSecret().Reveal(),
+		"webhook.endpoints.shop.url": "https://example.com/a", "webhook.endpoints.shop.secrets": signature.NewSecret().Reveal(),
 		"webhook.endpoints.shop.rate": "2.5", "webhook.endpoints.shop.burst": "4",
-		"webhook.endpoints.slow.url": "https://example.com/b", "webhook.endpoints.slow.secrets": webhook.NewSecret().Reveal(),
+		"webhook.endpoints.slow.url": "https://example.com/b", "webhook.endpoints.slow.secrets": signature.NewSecret().Reveal(),
 		"webhook.endpoints.slow.concurrency": "1",
 	})
 	got := map[string]pools.DestinationConfig{}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // call is one request as the receiver saw it.
@@ -31,8 +31,8 @@ type target struct {
 // killReceiver is what all endpoints of a round lead to. It outlives all processes, and is the only one who says what was delivered.
 type killReceiver struct {
 	*httptest.Server
-	verifiers map[string]*webhook.Verifier // by endpoint
-	taken     chan struct{}                // has one after each success of an endpoint that asks for order
+	verifiers map[string]*signature.Verifier // by endpoint
+	taken     chan struct{}                  // has one after each success of an endpoint that asks for order
 
 	mu    sync.Mutex
 	calls map[target][]call // those that have ended, in the order in which they began
@@ -42,7 +42,7 @@ type killReceiver struct {
 }
 
 func newKillReceiver(t *testing.T) *killReceiver {
-	r := &killReceiver{verifiers: map[string]*webhook.Verifier{}, taken: make(chan struct{}, 1), calls: map[target][]call{}}
+	r := &killReceiver{verifiers: map[string]*signature.Verifier{}, taken: make(chan struct{}, 1), calls: map[target][]call{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(r.serve))
 	t.Cleanup(r.Close)
 	return r
@@ -93,7 +93,7 @@ func (r *killReceiver) read(endpoint string, header http.Header, body []byte) (e
 	if err := v.Verify(header, body, time.Now()); err != nil {
 		return 0, err
 	}
-	id := header.Get(webhook.HeaderID)
+	id := header.Get(signature.HeaderID)
 	if event, err = strconv.Atoi(strings.TrimPrefix(id, "evt_")); err != nil {
 		return 0, fmt.Errorf("event %q: %w", id, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // killPlan is one round.
@@ -120,7 +121,7 @@ func (r *killRound) addEndpoints(t *testing.T, cfg *config.Config) {
 	for _, e := range killEndpoints {
 		add := webhook.Endpoint{
 			ID: e.id, URL: r.receiver.URL + "/" + e.id, AllowHTTP: true, Ordered: e.ordered, ClientErrors: webhook.ClientErrorsReject,
-			Secrets: []webhook.Secret{webhook.NewSecret()},
+			Secrets: []signature.Secret{signature.NewSecret()},
 		}
 		if e.events != "" {
 			add.Events = []string{e.events}
@@ -128,7 +129,7 @@ func (r *killRound) addEndpoints(t *testing.T, cfg *config.Config) {
 		if _, err := registry.Add(t.Context(), add); err != nil {
 			t.Fatal(err)
 		}
-		if r.receiver.verifiers[e.id], err = webhook.NewVerifier(add.Secrets[0].Reveal()); err != nil {
+		if r.receiver.verifiers[e.id], err = signature.NewVerifier(add.Secrets[0].Reveal()); err != nil {
 			t.Fatal(err)
 		}
 	}

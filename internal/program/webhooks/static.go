@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // readStatic reads the endpoints of the configuration file.
@@ -65,7 +66,7 @@ func endpointOf(id string, c config.Endpoint) (webhook.Endpoint, error) {
 		e.Headers[name] = value.Reveal()
 	}
 	for i, text := range c.Secrets {
-		secret, err := webhook.ParseSecret(text.Reveal())
+		secret, err := signature.ParseSecret(text.Reveal())
 		if err != nil {
 			return e, fmt.Errorf("secrets[%d]: %w", i, err)
 		}

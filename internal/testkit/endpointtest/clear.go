@@ -16,6 +16,7 @@ import (
 
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/signature"
 )
 
 // NothingInTheClear takes an endpoint full of secrets through its life, and looks for them in dump, which returns all bytes that the store has
@@ -32,10 +33,10 @@ func NothingInTheClear(t *testing.T, store endpoints.Store, dump func(t *testing
 		t.Fatal(err)
 	}
 	certificate, key := keyPair(t)
-	old, current, given := webhook.NewSecret(), webhook.NewSecret(), webhook.NewSecret()
+	old, current, given := signature.NewSecret(), signature.NewSecret(), signature.NewSecret()
 	e := webhook.Endpoint{
 		ID: "in-the-clear", Tenant: "tenant-in-the-clear", URL: "https://host-in-the-clear.example.com/path-is-secret?query=is-secret",
-		Headers: map[string]string{"X-Api-Key": "header-is-secret"}, Secrets: []webhook.Secret{current},
+		Headers: map[string]string{"X-Api-Key": "header-is-secret"}, Secrets: []signature.Secret{current},
 		Retiring: []webhook.RetiringSecret{{Secret: old, Until: time.Now().Add(time.Hour)}}, TLS: webhook.TLS{Certificate: certificate, Key: key},
 		Metadata: map[string]string{"note": "metadata-in-the-clear"},
 	}
@@ -52,7 +53,7 @@ func NothingInTheClear(t *testing.T, store endpoints.Store, dump func(t *testing
 		}
 	}
 	secret := []string{"path-is-secret", "is-secret", "X-Api-Key", "header-is-secret", keyText}
-	for _, s := range []webhook.Secret{old, current, given} {
+	for _, s := range []signature.Secret{old, current, given} {
 		_, encoded, _ := strings.Cut(s.Reveal(), "_")
 		secret = append(secret, s.Reveal(), encoded)
 	}

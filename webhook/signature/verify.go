@@ -1,4 +1,4 @@
-package webhook
+package signature
 
 import (
 	"crypto/ed25519"
@@ -79,7 +79,7 @@ func (v *Verifier) Verify(header http.Header, body []byte, now time.Time) error 
 	if err != nil {
 		return err
 	}
-	if err := checkEventID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return fmt.Errorf("%w: %w", ErrBadHeaders, err)
 	}
 	stamp, err := only(header, HeaderTimestamp)

@@ -1,4 +1,4 @@
-package webhook
+package signature
 
 import (
 	"bytes"
@@ -48,10 +48,6 @@ func TestParseSecretRefuses(t *testing.T) {
 func TestSecretIsNeverShown(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []Secret{NewSecret(), mustSecret(t, ed25519Private)} {
-		e := Endpoint{
-			ID: "e1", URL: "https://u:pw@hooks.example.com/path-secret?token=query-secret", Secrets: []Secret{secret},
-			Headers: map[string]string{"X-Api-Key": "header-secret"},
-		}
 		verifier := &Verifier{keys: []verifyKey{{secret: secret}}}
 		var shown strings.Builder
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d"} {
@@ -61,11 +57,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 			fmt.Fprintf(&shown, verb+"\n", struct{ s Secret }{secret}) // fmt cannot call methods here
 			fmt.Fprintf(&shown, verb+"\n", verifier)
 		}
-		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-			fmt.Fprintf(&shown, verb+"\n", e)
-			fmt.Fprintf(&shown, verb+"\n", []Endpoint{e})
-		}
-		for _, v := range []any{secret, e, map[string]any{"s": secret, "e": &e}} {
+		for _, v := range []any{secret, map[string]any{"s": secret, "v": verifier}} {
 			if err := json.NewEncoder(&shown).Encode(v); err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +71,7 @@ func TestSecretIsNeverShown(t *testing.T) {
 		_, text, _ := strings.Cut(secret.Reveal(), "_")
 		for _, leak := range []string{
 			text, fmt.Sprintf("%x", raw[:8]), fmt.Sprintf("%X", raw[:8]), strings.Trim(fmt.Sprintf("%d", raw[:8]), "[]"),
-			fmt.Sprintf("%q", raw[:8]), "header-secret", "path-secret", "query-secret", "pw@",
+			fmt.Sprintf("%q", raw[:8]),
 		} {
 			if strings.Contains(shown.String(), leak) {
 				t.Errorf("%q is shown in:\n%s", leak, shown.String())

@@ -1,4 +1,4 @@
-package webhook
+package signature
 
 import (
 	"encoding/base64"
@@ -165,7 +165,7 @@ func TestSignRefuses(t *testing.T) {
 		"space in id":   {good, "a b"},
 		"newline in id": {good, "a\nb"},
 		"non-ASCII id":  {good, "é"},
-		"long id":       {good, strings.Repeat("a", maxEventID+1)},
+		"long id":       {good, strings.Repeat("a", maxID+1)},
 	} {
 		if got, err := Sign(c.secrets, c.id, noon, nil); err == nil {
 			t.Errorf("%s: signed %q", name, got)
@@ -180,3 +180,14 @@ func signedHeader(id string, at time.Time, signature string) http.Header {
 	h.Set(HeaderSignature, signature)
 	return h
 }
+
+func mustSecret(t testing.TB, text string) Secret {
+	t.Helper()
+	s, err := ParseSecret(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+var noon = time.Date(2026, 8, 3, 12, 0, 0, 0, time.UTC)

@@ -1,4 +1,4 @@
-package webhook
+package signature
 
 import (
 	"errors"
@@ -15,13 +15,13 @@ const (
 	HeaderSignature = "webhook-signature"
 )
 
-// maxEventID bounds an event id, in bytes.
-const maxEventID = 200
+// maxID bounds a webhook-id, in bytes.
+const maxID = 200
 
 // Sign returns the value of webhook-signature: one signature by each secret, in order, separated by spaces. id is the webhook-id and at the
 // attempt's time, of which whole seconds count. body is what goes on the wire.
 func Sign(secrets []Secret, id string, at time.Time, body []byte) (string, error) {
-	if err := checkEventID(id); err != nil {
+	if err := CheckID(id); err != nil {
 		return "", err
 	}
 	if len(secrets) == 0 {
@@ -43,10 +43,10 @@ func timestamp(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
 // signedHead is what is signed before the body.
 func signedHead(id, timestamp string) []byte { return []byte(id + "." + timestamp + ".") }
 
-// checkEventID refuses ids that cannot be signed one single way: a dot would let bytes move between id, timestamp and body.
-func checkEventID(id string) error {
-	if id == "" || len(id) > maxEventID {
-		return fmt.Errorf("event id of %d bytes: use 1 to %d", len(id), maxEventID)
+// CheckID says what is wrong with a webhook-id: a dot, for one, would let bytes move between id, timestamp and body.
+func CheckID(id string) error {
+	if id == "" || len(id) > maxID {
+		return fmt.Errorf("event id of %d bytes: use 1 to %d", len(id), maxID)
 	}
 	for i := range len(id) {
 		if c := id[i]; c <= ' ' || c > '~' || c == '.' {
