@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // fakeBroker is a networked broker in memory, for what the embedded one does not have: FIFO groups, limits of delay, size and lease, handles
@@ -17,7 +18,7 @@ type fakeBroker struct {
 	caps queue.Capabilities
 	// ceiling ends each lease so long after its receive. Extensions beyond it are refused, not clamped, and counted.
 	ceiling time.Duration
-	inspect func(name string, use queue.Use) ([]queue.Finding, error)
+	inspect func(name string, use inspect.Use) ([]inspect.Finding, error)
 
 	mu       sync.Mutex
 	down     error
@@ -49,7 +50,7 @@ func newFakeBroker(caps queue.Capabilities) *fakeBroker {
 func (b *fakeBroker) Capabilities(string) queue.Capabilities { return b.caps }
 func (b *fakeBroker) Close() error                           { return nil }
 
-func (b *fakeBroker) Inspect(_ context.Context, name string, use queue.Use) ([]queue.Finding, error) {
+func (b *fakeBroker) Inspect(_ context.Context, name string, use inspect.Use) ([]inspect.Finding, error) {
 	if b.inspect == nil {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -169,11 +170,11 @@ func TestFindingsAreLogged(t *testing.T) {
 	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{MaxAttempts: 7, Timeout: time.Minute, MaxAge: time.Hour}, func(context.Context, *worker.Job) error { return nil })
-	inspect := func(name string, use queue.Use) ([]queue.Finding, error) {
-		return []queue.Finding{
-			{Queue: name, Severity: queue.SeverityNote, What: "all in order"},
-			{Queue: name, Severity: queue.SeverityWarning, What: fmt.Sprintf("3 receives are fewer than %d attempts", use.MaxAttempts), Remedy: "raise maxReceiveCount"},
-			{Queue: name, Severity: queue.SeverityFault, What: fmt.Sprintf("%s %s", use.LongestRun, use.MaxAge)},
+	inspect := func(name string, use inspect.Use) ([]inspect.Finding, error) {
+		return []inspect.Finding{
+			{Queue: name, Severity: inspect.SeverityNote, What: "all in order"},
+			{Queue: name, Severity: inspect.SeverityWarning, What: fmt.Sprintf("3 receives are fewer than %d attempts", use.MaxAttempts), Remedy: "raise maxReceiveCount"},
+			{Queue: name, Severity: inspect.SeverityFault, What: fmt.Sprintf("%s %s", use.LongestRun, use.MaxAge)},
 		}, errors.New("could not see everything")
 	}
 	cfg := fieldConfig{worker: worker.Config{Registry: registry}, prepare: func(f *field) { f.fake.inspect = inspect }}

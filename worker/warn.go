@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -27,7 +27,7 @@ const inspectTime = 30 * time.Second
 
 // inspect has the broker judge each queue, and logs what an operator should know. Nothing that it finds stops the worker.
 func (w *Worker) inspect(ctx context.Context) {
-	inspector, ok := w.cfg.Broker.(queue.Inspector)
+	inspector, ok := w.cfg.Broker.(inspect.Inspector)
 	if !ok {
 		return
 	}
@@ -36,7 +36,7 @@ func (w *Worker) inspect(ctx context.Context) {
 	}
 }
 
-func (w *Worker) inspectQueue(ctx context.Context, inspector queue.Inspector, name string) {
+func (w *Worker) inspectQueue(ctx context.Context, inspector inspect.Inspector, name string) {
 	looking, cancel := context.WithTimeout(ctx, inspectTime)
 	defer cancel()
 	findings, err := inspector.Inspect(looking, name, w.Use())
@@ -46,9 +46,9 @@ func (w *Worker) inspectQueue(ctx context.Context, inspector queue.Inspector, na
 	for _, f := range findings {
 		level := slog.LevelWarn
 		switch f.Severity {
-		case queue.SeverityNote:
+		case inspect.SeverityNote:
 			continue
-		case queue.SeverityFault:
+		case inspect.SeverityFault:
 			level = slog.LevelError
 		}
 		w.cfg.Logger.Log(ctx, level, "queue inspected", "queue", f.Queue, "severity", string(f.Severity), "finding", f.What, "remedy", f.Remedy)
@@ -56,8 +56,8 @@ func (w *Worker) inspectQueue(ctx context.Context, inspector queue.Inspector, na
 }
 
 // Use tells what the registered kinds need of a queue: any of them may come from any queue.
-func (w *Worker) Use() queue.Use {
-	var use queue.Use
+func (w *Worker) Use() inspect.Use {
+	var use inspect.Use
 	for _, k := range w.kinds.all {
 		use.MaxAttempts = max(use.MaxAttempts, k.config.MaxAttempts)
 		use.LongestRun = max(use.LongestRun, k.config.Timeout+k.config.TimeoutGrace)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // account says where each event is that was sent.
@@ -47,7 +47,7 @@ func accountFor(ctx context.Context, p plan, first []int64) (a account, err erro
 	if err := a.inLetters(ctx, l.letters, missing); err != nil {
 		return a, err
 	}
-	if finder, ok := l.broker.(queue.Finder); ok {
+	if finder, ok := l.broker.(inspect.Finder); ok {
 		err = a.inQueue(ctx, finder, missing)
 	} else {
 		err = a.inRabbitMQ(ctx, p, missing)
@@ -90,17 +90,17 @@ func (a *account) inLetters(ctx context.Context, letters dlq.Store, missing map[
 }
 
 // inQueue looks in a broker that can be searched. It asks for half of what one search may find, since a job may have two copies there.
-func (a *account) inQueue(ctx context.Context, finder queue.Finder, missing map[string]bool) error {
+func (a *account) inQueue(ctx context.Context, finder inspect.Finder, missing map[string]bool) error {
 	keys := make([]string, 0, len(missing))
 	for key := range missing {
 		keys = append(keys, key)
 	}
-	for some := range slices.Chunk(keys, queue.MaxFound/2) {
+	for some := range slices.Chunk(keys, inspect.MaxFound/2) {
 		found, err := finder.Find(ctx, some, 10_000_000)
 		if err != nil {
 			return err
 		}
-		for _, at := range found.Places {
+		for _, at := range found.Locations {
 			a.waits(at.Envelope.Key, missing)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/queue/internal/headers"
 )
 
@@ -31,13 +32,13 @@ const (
 	sqlAhead = `SELECT count(*) FROM (SELECT 1 FROM messages WHERE queue = ? AND (due, leased, id) < (?, ?, ?) LIMIT ?+0)`
 )
 
-var _ queue.Finder = (*Broker)(nil)
+var _ inspect.Finder = (*Broker)(nil)
 
-// Find implements [queue.Finder]. It reads headers only: some microseconds a message. Ids and keys that a foreign producer has escaped
+// Find implements [inspect.Finder]. It reads headers only: some microseconds a message. Ids and keys that a foreign producer has escaped
 // beyond need (a letter as \u0061) are not found.
-func (b *Broker) Find(ctx context.Context, texts []string, limit int) (queue.Search, error) {
+func (b *Broker) Find(ctx context.Context, texts []string, limit int) (inspect.Search, error) {
 	if b.isClosed() {
-		return queue.Search{}, queue.ErrClosed
+		return inspect.Search{}, queue.ErrClosed
 	}
 	texts = slices.DeleteFunc(slices.Clone(texts), func(text string) bool { return text == "" })
 	s := search{texts: texts, seen: map[int64]bool{}}
@@ -46,15 +47,15 @@ func (b *Broker) Find(ctx context.Context, texts []string, limit int) (queue.Sea
 	}
 	for _, text := range texts {
 		if err := b.findForeign(ctx, &s, text); err != nil {
-			return queue.Search{}, fmt.Errorf("find %q: %w", text, translate(err))
+			return inspect.Search{}, fmt.Errorf("find %q: %w", text, translate(err))
 		}
 	}
-	for s.Looked < limit && len(s.Places) < queue.MaxFound && !s.Complete {
+	for s.Looked < limit && len(s.Locations) < inspect.MaxFound && !s.Complete {
 		if err := ctx.Err(); err != nil {
-			return queue.Search{}, err
+			return inspect.Search{}, err
 		}
 		if err := b.file.Read(ctx, func(tx *sqlitefile.Tx) error { return s.chunk(tx, min(findChunk, limit-s.Looked)) }); err != nil {
-			return queue.Search{}, fmt.Errorf("find %q: %w", texts, translate(err))
+			return inspect.Search{}, fmt.Errorf("find %q: %w", texts, translate(err))
 		}
 	}
 	s.Now = time.Now()
@@ -69,7 +70,7 @@ func (b *Broker) findForeign(ctx context.Context, s *search, text string) error 
 		return nil //nolint:nilerr // not such a name
 	}
 	return b.file.Read(ctx, func(tx *sqlitefile.Tx) error {
-		return s.rows(tx, sqlFindByID, []any{n, name}, func(queue.Place) bool { return true })
+		return s.rows(tx, sqlFindByID, []any{n, name}, func(inspect.Location) bool { return true })
 	})
 }
 
@@ -83,7 +84,7 @@ func cutLast(s, sep string) (before, after string, ok bool) {
 
 // search is one Find under way.
 type search struct {
-	queue.Search
+	inspect.Search
 	texts []string
 	last  int64 // the newest message looked at
 	seen  map[int64]bool
@@ -104,7 +105,7 @@ func (s *search) chunk(tx *sqlitefile.Tx, n int) error {
 		args = append(args, []byte(needle(text)))
 	}
 	statement := sqlFind + strings.Repeat(sqlHolds+" OR ", len(s.texts)-1) + sqlHolds + `) ORDER BY m.id`
-	matches := func(p queue.Place) bool {
+	matches := func(p inspect.Location) bool {
 		return p.Envelope.ID != "" && slices.ContainsFunc(s.texts, func(text string) bool { return p.Envelope.ID == text || p.Envelope.Key == text })
 	}
 	if err := s.rows(tx, statement, args, matches); err != nil {
@@ -118,11 +119,11 @@ func (s *search) chunk(tx *sqlitefile.Tx, n int) error {
 // foundRow is a message that may be one of those looked for.
 type foundRow struct {
 	id, queue, due, leased int64
-	place                  queue.Place
+	place                  inspect.Location
 }
 
 // rows adds the messages of one statement that match.
-func (s *search) rows(tx *sqlitefile.Tx, statement string, args []any, matches func(queue.Place) bool) error {
+func (s *search) rows(tx *sqlitefile.Tx, statement string, args []any, matches func(inspect.Location) bool) error {
 	rows, err := tx.Query(statement, args...)
 	if err != nil {
 		return err
@@ -153,14 +154,14 @@ func (s *search) rows(tx *sqlitefile.Tx, statement string, args []any, matches f
 		return err
 	}
 	for _, r := range found {
-		if len(s.Places) == queue.MaxFound {
+		if len(s.Locations) == inspect.MaxFound {
 			s.Complete = false
 			break
 		}
 		if err := r.locate(tx, floorMilli(time.Now())); err != nil {
 			return err
 		}
-		s.Places = append(s.Places, r.place)
+		s.Locations = append(s.Locations, r.place)
 	}
 	return nil
 }
@@ -170,11 +171,11 @@ func (r *foundRow) locate(tx *sqlitefile.Tx, now int64) error {
 	r.place.Due = time.UnixMilli(r.due)
 	switch {
 	case r.due > now && r.leased != 0:
-		r.place.State = queue.PlaceStateLeased
+		r.place.State = inspect.StateLeased
 	case r.due > now:
-		r.place.State = queue.PlaceStateDelayed
+		r.place.State = inspect.StateDelayed
 	default:
-		r.place.State = queue.PlaceStateReady
+		r.place.State = inspect.StateReady
 		var ahead int64
 		if err := tx.QueryRow(sqlAhead, []any{r.queue, r.due, r.leased, r.id, mostAhead + 1}, &ahead); err != nil {
 			return err

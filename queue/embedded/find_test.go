@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 func publication(t *testing.T, id, key string) queue.Publication {
@@ -22,14 +23,14 @@ func publication(t *testing.T, id, key string) queue.Publication {
 }
 
 // find returns what is found of texts, one line for each message.
-func find(t *testing.T, b *Broker, limit int, texts ...string) ([]string, queue.Search) {
+func find(t *testing.T, b *Broker, limit int, texts ...string) ([]string, inspect.Search) {
 	t.Helper()
 	s, err := b.Find(t.Context(), texts, limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, p := range s.Places {
+	for _, p := range s.Locations {
 		lines = append(lines, fmt.Sprintf("%s %s ahead %s", p.Envelope.ID, p.State, p.Ahead))
 	}
 	return lines, s
@@ -73,7 +74,7 @@ func TestFind(t *testing.T) {
 		}
 	}
 	_, s := find(t, b, 1000, "held")
-	if p := s.Places[0]; p.Due.Sub(leases[0].Deadline()).Abs() > time.Second || p.Deliveries != 1 || p.Attempts != 1 || p.Queue != testQueue || p.ID != "1" {
+	if p := s.Locations[0]; p.Due.Sub(leases[0].Deadline()).Abs() > time.Second || p.Deliveries != 1 || p.Attempts != 1 || p.Queue != testQueue || p.ID != "1" {
 		t.Errorf("leased until %v: %+v", leases[0].Deadline(), p)
 	}
 	if err := leases[0].Ack(t.Context()); err != nil {
@@ -100,7 +101,7 @@ func TestFindIsBounded(t *testing.T) {
 	if got, s := find(t, b, len(pubs)+1, last); len(got) != 1 || !s.Complete || s.Looked != len(pubs) {
 		t.Errorf("with the last: found %q, looked at %d, complete %t", got, s.Looked, s.Complete)
 	}
-	if got, s := find(t, b, len(pubs)+1, "kkk"); len(got) != queue.MaxFound || s.Complete {
+	if got, s := find(t, b, len(pubs)+1, "kkk"); len(got) != inspect.MaxFound || s.Complete {
 		t.Errorf("%d messages of one key, complete %t", len(got), s.Complete)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/schedule"
 )
 
@@ -96,7 +97,7 @@ func madeWhenNeeded(r *rig) {
 	if got := fmt.Sprint(r.delayQueues(b)); got != "[64000]" {
 		r.Errorf("delay queues %v after a delay of a minute, want 64000", got)
 	}
-	if got := r.inspect(b, "q", queue.Use{}); !strings.HasPrefix(got, "note: 3 messages wait") || strings.Contains(got, "\n") {
+	if got := r.inspect(b, "q", inspect.Use{}); !strings.HasPrefix(got, "note: 3 messages wait") || strings.Contains(got, "\n") {
 		r.Errorf("findings %q, want none beyond those of nobody consuming", got)
 	}
 }
@@ -183,7 +184,7 @@ func olderDelayQueues(r *rig) {
 			}
 		}
 	})
-	got := r.inspect(b, "q", queue.Use{})
+	got := r.inspect(b, "q", inspect.Use{})
 	for _, want := range []string{"warning: 4 delay queues of an older version", topo.delay(1091 * time.Millisecond), "worker queues prune"} {
 		if !strings.Contains(got, want) && !strings.Contains(r.remedies(b, "q"), want) {
 			r.Errorf("findings %q, want %q", got, want)
@@ -209,13 +210,13 @@ func olderDelayQueues(r *rig) {
 	})
 	r.prunes(b, map[string]bool{"86400000": true})
 	r.prunes(b, nil)
-	if got := r.inspect(r.open(cfg), "q", queue.Use{}); strings.Contains(got, "older version") {
+	if got := r.inspect(r.open(cfg), "q", inspect.Use{}); strings.Contains(got, "older version") {
 		r.Errorf("findings after all is removed: %q", got)
 	}
 }
 
 func (r *rig) remedies(b *Broker, name string) (all string) {
-	found, err := b.Inspect(r.Context(), name, queue.Use{})
+	found, err := b.Inspect(r.Context(), name, inspect.Use{})
 	if err != nil {
 		r.Fatal(err)
 	}

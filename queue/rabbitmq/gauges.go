@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
-var _ queue.Gauges = (*Broker)(nil)
+var _ inspect.Gauges = (*Broker)(nil)
 
-// Gauges implements [queue.Gauges].
-func (b *Broker) Gauges() []queue.Gauge {
+// Gauges implements [inspect.Gauges].
+func (b *Broker) Gauges() []inspect.Gauge {
 	var connections, connects int64
 	for _, l := range []*link{b.sending, b.consume} {
 		if s, _, _ := l.state(); s != nil {
@@ -25,7 +26,7 @@ func (b *Broker) Gauges() []queue.Gauge {
 	if why, _ := b.blocking(); why != "" {
 		blocked = 1
 	}
-	gauges := []queue.Gauge{
+	gauges := []inspect.Gauge{
 		{Name: "blocked", Help: "1 while the broker takes no messages (memory or disk alarm)", Value: blocked},
 		{Name: "connections", Help: "Connections that are up, of 2", Value: float64(connections)},
 		{Name: "reconnects", Help: "Connections made after the first two", Value: float64(max(connects-2, 0))},
@@ -35,7 +36,7 @@ func (b *Broker) Gauges() []queue.Gauge {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, name := range slices.Sorted(maps.Keys(b.stuck)) {
-		gauges = append(gauges, queue.Gauge{
+		gauges = append(gauges, inspect.Gauge{
 			Name: "messages_dlx", Help: "Messages that are stuck on the way to the dead-letter queue",
 			Queue: name, Value: float64(b.stuck[name]),
 		})

@@ -10,30 +10,31 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
-var _ queue.Inspector = (*Broker)(nil)
+var _ inspect.Inspector = (*Broker)(nil)
 
 // inspection gathers what there is to say about one queue.
 type inspection struct {
 	b     *Broker
 	queue string
-	found []queue.Finding
+	found []inspect.Finding
 }
 
-func (i *inspection) add(severity queue.Severity, remedy, what string, args ...any) {
-	i.found = append(i.found, queue.Finding{Queue: i.queue, Severity: severity, What: fmt.Sprintf(what, args...), Remedy: remedy})
+func (i *inspection) add(severity inspect.Severity, remedy, what string, args ...any) {
+	i.found = append(i.found, inspect.Finding{Queue: i.queue, Severity: severity, What: fmt.Sprintf(what, args...), Remedy: remedy})
 }
 
-// Inspect implements [queue.Inspector].
-func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]queue.Finding, error) {
+// Inspect implements [inspect.Inspector].
+func (b *Broker) Inspect(ctx context.Context, name string, use inspect.Use) ([]inspect.Finding, error) {
 	if b.isClosed() {
 		return nil, queue.ErrClosed
 	}
 	i := &inspection{b: b, queue: name}
 	i.settings(use)
 	if why, _ := b.blocking(); why != "" {
-		i.add(queue.SeverityFault, "free memory or disk space on the broker: rabbitmq-diagnostics alarms", "%s", why)
+		i.add(inspect.SeverityFault, "free memory or disk space on the broker: rabbitmq-diagnostics alarms", "%s", why)
 	}
 	for _, look := range []func(context.Context) error{i.main, i.deadLetters, i.shared, i.delays, i.managed} {
 		if err := look(ctx); err != nil {
@@ -44,15 +45,15 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 }
 
 // settings judges what can be judged without asking.
-func (i *inspection) settings(use queue.Use) {
+func (i *inspection) settings(use inspect.Use) {
 	b := i.b
 	if b.maxLease > 0 && use.LongestRun > b.maxLease {
-		i.add(queue.SeverityFault, fmt.Sprintf("set consumer_timeout of the broker to more than %v and tell the driver, or shorten the timeout", use.LongestRun),
+		i.add(inspect.SeverityFault, fmt.Sprintf("set consumer_timeout of the broker to more than %v and tell the driver, or shorten the timeout", use.LongestRun),
 			"a job may run for %v, but the broker's consumer_timeout is %v: past it the broker closes the channel and hands all its jobs out again",
 			use.LongestRun, b.cfg.ConsumerTimeout)
 	}
 	if use.MaxAttempts > 0 && use.MaxAttempts >= b.cfg.DeliveryLimit {
-		i.add(queue.SeverityWarning, "raise the delivery limit (under another prefix) well above the attempts, or lower the attempts",
+		i.add(inspect.SeverityWarning, "raise the delivery limit (under another prefix) well above the attempts, or lower the attempts",
 			"jobs may have %d attempts, but the broker dead-letters a message itself after %d redeliveries", use.MaxAttempts, b.cfg.DeliveryLimit)
 	}
 }
@@ -63,13 +64,13 @@ func (i *inspection) main(ctx context.Context) error {
 	q, err := i.b.passive(ctx, t.queue(i.queue))
 	switch {
 	case errors.Is(err, queue.ErrQueueNotFound):
-		i.add(queue.SeverityFault, "start a worker on it, or create it", "queue %q is missing in the broker", t.queue(i.queue))
+		i.add(inspect.SeverityFault, "start a worker on it, or create it", "queue %q is missing in the broker", t.queue(i.queue))
 		return nil
 	case err != nil:
 		return err
 	}
 	if q.Messages > 0 && q.Consumers == 0 && !queue.IsDLQ(i.queue) {
-		i.add(queue.SeverityNote, "start a worker on it", "%d messages wait and nobody consumes", q.Messages)
+		i.add(inspect.SeverityNote, "start a worker on it", "%d messages wait and nobody consumes", q.Messages)
 	}
 	args := t.keepArgs()
 	if !queue.IsDLQ(i.queue) {
@@ -87,7 +88,7 @@ func (i *inspection) same(ctx context.Context, full string, args amqp.Table) err
 	})
 	var differs *DifferentError
 	if errors.As(err, &differs) {
-		i.add(queue.SeverityFault, "use another prefix, or move its messages elsewhere and delete it", "%v", differs)
+		i.add(inspect.SeverityFault, "use another prefix, or move its messages elsewhere and delete it", "%v", differs)
 		return nil
 	}
 	return err
@@ -101,7 +102,7 @@ func (i *inspection) deadLetters(ctx context.Context) error {
 	full := i.b.topology.queue(queue.DLQ(i.queue))
 	_, err := i.b.passive(ctx, full)
 	if errors.Is(err, queue.ErrQueueNotFound) {
-		i.add(queue.SeverityFault, "start a worker on the queue, or create it again: that makes the dead-letter queue too",
+		i.add(inspect.SeverityFault, "start a worker on the queue, or create it again: that makes the dead-letter queue too",
 			"dead-letter queue %q is missing: what the broker gives up stays stuck in the queue", full)
 		return nil
 	}
@@ -117,7 +118,7 @@ func (i *inspection) shared(ctx context.Context) error {
 	for name, kind := range map[string]string{t.deliver(): amqp.ExchangeDirect, t.unroutable(): amqp.ExchangeFanout} {
 		err := i.b.admin(ctx, func(ch *channel) error { return ch.findExchange(name, kind) })
 		if code(err) == amqp.NotFound {
-			i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "exchange %q is missing: delayed messages stay in their delays", name)
+			i.add(inspect.SeverityFault, "restart a worker: it declares what is missing", "exchange %q is missing: delayed messages stay in their delays", name)
 		} else if err != nil {
 			return err
 		}
@@ -125,11 +126,11 @@ func (i *inspection) shared(ctx context.Context) error {
 	q, err := i.b.passive(ctx, t.unroutable())
 	switch {
 	case errors.Is(err, queue.ErrQueueNotFound):
-		i.add(queue.SeverityFault, "restart a worker: it declares what is missing", "queue %q is missing: delayed messages whose queue is gone would be lost", t.unroutable())
+		i.add(inspect.SeverityFault, "restart a worker: it declares what is missing", "queue %q is missing: delayed messages whose queue is gone would be lost", t.unroutable())
 	case err != nil:
 		return err
 	case q.Messages > 0:
-		i.add(queue.SeverityWarning, "look at their routing keys, make those queues again, and move the messages there",
+		i.add(inspect.SeverityWarning, "look at their routing keys, make those queues again, and move the messages there",
 			"%d messages of any queue wait in %q: their queue was deleted while they were delayed", q.Messages, t.unroutable())
 	}
 	return nil
@@ -152,7 +153,7 @@ func (i *inspection) delays(ctx context.Context) error {
 	if len(left) > most {
 		names = append(names, fmt.Sprintf("... to %s", left[len(left)-1].Name))
 	}
-	i.add(queue.SeverityWarning, "worker queues prune, once no older version runs: each costs the broker memory and file handles",
+	i.add(inspect.SeverityWarning, "worker queues prune, once no older version runs: each costs the broker memory and file handles",
 		"%d delay queues of an older version, which nobody needs any more, with %d messages: %s", len(left), waiting, strings.Join(names, ", "))
 	return nil
 }
@@ -172,12 +173,12 @@ func (i *inspection) managed(ctx context.Context) error {
 	for _, name := range names {
 		q, err := i.b.management.queue(ctx, i.b.topology.queue(name))
 		if err != nil {
-			i.add(queue.SeverityWarning, "check the management URL, its user and its permissions",
+			i.add(inspect.SeverityWarning, "check the management URL, its user and its permissions",
 				"messages stuck in dead-lettering and policies of %q cannot be seen: %v", name, err)
 			return nil //nolint:nilerr // it is a finding
 		}
 		if q.Stuck > 0 {
-			i.add(queue.SeverityFault, "make the dead-letter queue again: create the queue, or start a worker on it",
+			i.add(inspect.SeverityFault, "make the dead-letter queue again: create the queue, or start a worker on it",
 				"%d messages are stuck on the way to the dead-letter queue", q.Stuck)
 		}
 		i.policy(name, q)
@@ -194,7 +195,7 @@ func (i *inspection) policy(name string, q managedQueue) {
 		}
 	}
 	if slices.Sort(bad); len(bad) > 0 {
-		i.add(queue.SeverityFault, "take the queues with the driver's prefix out of the policy", "policy %q sets %s on %q, which can lose jobs",
+		i.add(inspect.SeverityFault, "take the queues with the driver's prefix out of the policy", "policy %q sets %s on %q, which can lose jobs",
 			q.PolicyAs, strings.Join(bad, ", "), name)
 	}
 }

@@ -11,9 +11,10 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
-func (r *rig) inspect(b *Broker, name string, use queue.Use) string {
+func (r *rig) inspect(b *Broker, name string, use inspect.Use) string {
 	r.Helper()
 	found, err := b.Inspect(r.Context(), name, use)
 	if err != nil {
@@ -36,13 +37,13 @@ func TestInspect(t *testing.T) {
 	r := newRig(t)
 	b := r.open(r.config())
 	name := r.queue(b, "inspect")
-	if got := r.inspect(b, name, queue.Use{MaxAttempts: 5, LongestRun: time.Minute}); got != "" {
+	if got := r.inspect(b, name, inspect.Use{MaxAttempts: 5, LongestRun: time.Minute}); got != "" {
 		t.Errorf("a queue that is in order: %s", got)
 	}
-	if got := r.inspect(b, r.name("missing"), queue.Use{}); !strings.Contains(got, "is missing in the broker") {
+	if got := r.inspect(b, r.name("missing"), inspect.Use{}); !strings.Contains(got, "is missing in the broker") {
 		t.Errorf("a missing queue: %q", got)
 	}
-	got := r.inspect(b, name, queue.Use{MaxAttempts: 1000, LongestRun: time.Hour})
+	got := r.inspect(b, name, inspect.Use{MaxAttempts: 1000, LongestRun: time.Hour})
 	for _, want := range []string{"warning: jobs may have 1000 attempts", "fault: a job may run for 1h0m0s"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("settings that do not fit: %q, want %q", got, want)
@@ -50,7 +51,7 @@ func TestInspect(t *testing.T) {
 	}
 	cfg := r.config()
 	cfg.DeliveryLimit = 9
-	if got := r.inspect(r.open(cfg), name, queue.Use{}); !strings.Contains(got, "fault: ") || !strings.Contains(got, "x-delivery-limit") {
+	if got := r.inspect(r.open(cfg), name, inspect.Use{}); !strings.Contains(got, "fault: ") || !strings.Contains(got, "x-delivery-limit") {
 		t.Errorf("other arguments: %q", got)
 	}
 	r.publish(b, name, text("x"))
@@ -59,7 +60,7 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	got = r.inspect(b, name, queue.Use{})
+	got = r.inspect(b, name, inspect.Use{})
 	for _, want := range []string{"note: 1 messages wait and nobody consumes", "fault: dead-letter queue"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("findings %q, want %q", got, want)
@@ -96,7 +97,7 @@ func TestManagement(t *testing.T) {
 	if err := b.CreateQueue(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	got := r.inspect(b, name, queue.Use{})
+	got := r.inspect(b, name, inspect.Use{})
 	for _, want := range []string{"fault: 2 messages are stuck", `fault: policy "ttl" sets message-ttl on "`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("findings %q, want %q", got, want)
@@ -115,7 +116,7 @@ func TestManagement(t *testing.T) {
 		t.Errorf("gauge messages_dlx is %v, want 2", got)
 	}
 	cfg.Management = strings.Replace(api.URL, "http://", "http://u:wr0ng@", 1)
-	if got := r.inspect(r.open(cfg), name, queue.Use{}); !strings.Contains(got, "401") || strings.Contains(got, "wr0ng") {
+	if got := r.inspect(r.open(cfg), name, inspect.Use{}); !strings.Contains(got, "401") || strings.Contains(got, "wr0ng") {
 		t.Errorf("wrong password: %q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // TestManagement sees what only the management API knows: queues of others, policies that lose jobs, and messages that are stuck on the way to
@@ -60,8 +61,8 @@ func TestManagedNode(t *testing.T) {
 func (r *rig) finds(b *Broker, name, what string) {
 	r.Helper()
 	r.eventually(func() error {
-		found, err := b.Inspect(r.Context(), name, queue.Use{})
-		if err == nil && !slices.ContainsFunc(found, func(f queue.Finding) bool { return strings.Contains(f.What, what) }) {
+		found, err := b.Inspect(r.Context(), name, inspect.Use{})
+		if err == nil && !slices.ContainsFunc(found, func(f inspect.Finding) bool { return strings.Contains(f.What, what) }) {
 			err = fmt.Errorf("%q is not among the findings %v", what, found)
 		}
 		return err

@@ -10,10 +10,10 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
-var _ queue.Pruner = (*Broker)(nil)
+var _ inspect.Pruner = (*Broker)(nil)
 
 // Older versions declared a whole ladder of delays at once, with 8 or 4 steps in an octave and 24 h at its end. The finer one contains the
 // other.
@@ -48,7 +48,7 @@ func (t *topology) oldNames() []string {
 
 // leftovers returns which delay queues of older versions there are. A hasty look ends where the longest delay is missing: each question
 // about a queue that does not exist is an error in the broker's log.
-func (b *Broker) leftovers(ctx context.Context, hasty bool) ([]queue.Leftover, error) {
+func (b *Broker) leftovers(ctx context.Context, hasty bool) ([]inspect.Leftover, error) {
 	names := b.topology.oldNames()
 	if hasty {
 		if b.noOld.Load() {
@@ -67,10 +67,10 @@ func (b *Broker) leftovers(ctx context.Context, hasty bool) ([]queue.Leftover, e
 	if err != nil {
 		return nil, err
 	}
-	var left []queue.Leftover
+	var left []inspect.Leftover
 	for _, name := range names {
 		if n, ok := found[name]; ok {
-			left = append(left, queue.Leftover{Name: name, Messages: n})
+			left = append(left, inspect.Leftover{Name: name, Messages: n})
 		}
 	}
 	return left, nil
@@ -128,9 +128,9 @@ func (b *Broker) findSome(ctx context.Context, names []string, found func(amqp.Q
 	return nil
 }
 
-// Prune implements [queue.Pruner]: it removes the delays of older versions that this one does not use. Messages whose delay has ended are on
+// Prune implements [inspect.Pruner]: it removes the delays of older versions that this one does not use. Messages whose delay has ended are on
 // their way for a moment, in which no count shows them. After a restart of a node that may take three minutes, so empty should be more.
-func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]queue.Leftover, error) {
+func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]inspect.Leftover, error) {
 	left, err := b.leftovers(ctx, false)
 	if err != nil || len(left) == 0 {
 		return nil, err
@@ -138,7 +138,7 @@ func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]queue.Leftov
 	if err := b.admin(ctx, func(ch *channel) error { return b.closeEmpty(ch, left) }); err != nil {
 		return nil, fmt.Errorf("prune: %w", err)
 	}
-	if slices.ContainsFunc(left, func(l queue.Leftover) bool { return l.Messages == 0 }) {
+	if slices.ContainsFunc(left, func(l inspect.Leftover) bool { return l.Messages == 0 }) {
 		if sleep(ctx, empty); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -147,7 +147,7 @@ func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]queue.Leftov
 	if err != nil {
 		return nil, fmt.Errorf("prune: %w", err)
 	}
-	left, err = ask(ctx, b, func(ch *channel) ([]queue.Leftover, error) { return left, removeEmpty(ch, left, stuck) })
+	left, err = ask(ctx, b, func(ch *channel) ([]inspect.Leftover, error) { return left, removeEmpty(ch, left, stuck) })
 	if err != nil {
 		return left, fmt.Errorf("prune: %w", err)
 	}
@@ -156,7 +156,7 @@ func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]queue.Leftov
 
 // closeEmpty removes the exchanges of empty delays, so that nothing more comes in. What delays end in is declared first: nothing may stay
 // in them for want of it.
-func (b *Broker) closeEmpty(ch *channel, left []queue.Leftover) error {
+func (b *Broker) closeEmpty(ch *channel, left []inspect.Leftover) error {
 	d := declarer{ch: ch}
 	b.topology.declareShared(&d)
 	if d.err != nil {
@@ -190,7 +190,7 @@ func (b *Broker) stuckMessages(ctx context.Context) (map[string]int64, error) {
 }
 
 // removeEmpty removes the queues that were and are empty. The last one goes only if all others are gone.
-func removeEmpty(ch *channel, left []queue.Leftover, stuck map[string]int64) error {
+func removeEmpty(ch *channel, left []inspect.Leftover, stuck map[string]int64) error {
 	kept := 0
 	for i := range left {
 		l := &left[i]

@@ -14,9 +14,10 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
-// Broker keeps queues in SQS. It implements [queue.Broker], [queue.Inspector] and [queue.Gauges] and is safe for concurrent use.
+// Broker keeps queues in SQS. It implements [queue.Broker], [inspect.Inspector] and [inspect.Gauges] and is safe for concurrent use.
 type Broker struct {
 	cfg       Config
 	client    *awssqs.Client
@@ -40,9 +41,9 @@ type Broker struct {
 }
 
 var (
-	_ queue.Broker    = (*Broker)(nil)
-	_ queue.Inspector = (*Broker)(nil)
-	_ queue.Gauges    = (*Broker)(nil)
+	_ queue.Broker      = (*Broker)(nil)
+	_ inspect.Inspector = (*Broker)(nil)
+	_ inspect.Gauges    = (*Broker)(nil)
 )
 
 func newBroker(cfg Config) *Broker {

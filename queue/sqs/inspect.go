@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // deferrals is how many receives beyond its attempts a job may well need: deferrals by visibility, stops, lost responses.
 const deferrals = 100
 
-// Inspect implements [queue.Inspector].
-func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]queue.Finding, error) {
+// Inspect implements [inspect.Inspector].
+func (b *Broker) Inspect(ctx context.Context, name string, use inspect.Use) ([]inspect.Finding, error) {
 	q, err := b.find(ctx, name)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
@@ -22,7 +23,7 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 	}
 	i := inspection{q: q, a: q.attributes(), use: use}
 	if !i.a.known {
-		i.add(queue.SeverityWarning, "attributes cannot be read with these credentials", "grant sqs:GetQueueAttributes on "+q.full)
+		i.add(inspect.SeverityWarning, "attributes cannot be read with these credentials", "grant sqs:GetQueueAttributes on "+q.full)
 		return i.findings, nil
 	}
 	i.redrive(ctx)
@@ -35,24 +36,24 @@ func (b *Broker) Inspect(ctx context.Context, name string, use queue.Use) ([]que
 type inspection struct {
 	q        *remote
 	a        attributes
-	use      queue.Use
-	findings []queue.Finding
+	use      inspect.Use
+	findings []inspect.Finding
 }
 
-func (i *inspection) add(s queue.Severity, what, remedy string) {
-	i.findings = append(i.findings, queue.Finding{Queue: i.q.name, Severity: s, What: what, Remedy: remedy})
+func (i *inspection) add(s inspect.Severity, what, remedy string) {
+	i.findings = append(i.findings, inspect.Finding{Queue: i.q.name, Severity: s, What: what, Remedy: remedy})
 }
 
 // redrive judges when SQS itself would give up a message.
 func (i *inspection) redrive(ctx context.Context) {
 	if i.q.dlq {
 		if i.a.redrive != nil {
-			i.add(queue.SeverityWarning, "a dead-letter queue has a redrive policy of its own: dead letters that are looked at often move on", "remove its RedrivePolicy")
+			i.add(inspect.SeverityWarning, "a dead-letter queue has a redrive policy of its own: dead letters that are looked at often move on", "remove its RedrivePolicy")
 		}
 		return
 	}
 	if i.a.redrive == nil {
-		i.add(queue.SeverityWarning, "no redrive policy: a message that kills every worker before it can be judged comes again without end",
+		i.add(inspect.SeverityWarning, "no redrive policy: a message that kills every worker before it can be judged comes again without end",
 			fmt.Sprintf("set a RedrivePolicy with maxReceiveCount %d and a dead-letter queue", defaultMaxReceiveCount))
 		return
 	}
@@ -60,10 +61,10 @@ func (i *inspection) redrive(ctx context.Context) {
 	want := i.use.MaxAttempts + deferrals
 	switch {
 	case i.use.MaxAttempts > 0 && most <= i.use.MaxAttempts:
-		i.add(queue.SeverityFault, fmt.Sprintf("maxReceiveCount is %d and jobs have up to %d attempts: SQS moves them to the dead-letter queue before their last attempt is judged",
+		i.add(inspect.SeverityFault, fmt.Sprintf("maxReceiveCount is %d and jobs have up to %d attempts: SQS moves them to the dead-letter queue before their last attempt is judged",
 			most, i.use.MaxAttempts), fmt.Sprintf("set maxReceiveCount to %d", defaultMaxReceiveCount))
 	case most < want:
-		i.add(queue.SeverityWarning, fmt.Sprintf("maxReceiveCount is %d; with up to %d attempts and the deferrals and redeliveries beside them it should be at least %d, or SQS moves jobs that are merely waiting",
+		i.add(inspect.SeverityWarning, fmt.Sprintf("maxReceiveCount is %d; with up to %d attempts and the deferrals and redeliveries beside them it should be at least %d, or SQS moves jobs that are merely waiting",
 			most, i.use.MaxAttempts, want), fmt.Sprintf("set maxReceiveCount to %d", defaultMaxReceiveCount))
 	}
 	i.deadLetters(ctx)
@@ -76,7 +77,7 @@ func (i *inspection) deadLetters(ctx context.Context) {
 		err = dlq.load(ctx)
 	}
 	if err != nil {
-		i.add(queue.SeverityNote, fmt.Sprintf("dead-letter queue %q cannot be seen: %v", queue.DLQ(i.q.name), err), "")
+		i.add(inspect.SeverityNote, fmt.Sprintf("dead-letter queue %q cannot be seen: %v", queue.DLQ(i.q.name), err), "")
 		return
 	}
 	a := dlq.attributes()
@@ -84,10 +85,10 @@ func (i *inspection) deadLetters(ctx context.Context) {
 		return
 	}
 	if a.arn != i.a.redrive.Target {
-		i.add(queue.SeverityNote, fmt.Sprintf("SQS moves what it gives up to %s, not to %s", i.a.redrive.Target, a.arn), "")
+		i.add(inspect.SeverityNote, fmt.Sprintf("SQS moves what it gives up to %s, not to %s", i.a.redrive.Target, a.arn), "")
 	}
 	if a.retention <= i.a.retention && !i.q.fifo {
-		i.add(queue.SeverityWarning, fmt.Sprintf("the dead-letter queue keeps messages for %v and the queue itself for %v: a moved message keeps its age and may be gone at once",
+		i.add(inspect.SeverityWarning, fmt.Sprintf("the dead-letter queue keeps messages for %v and the queue itself for %v: a moved message keeps its age and may be gone at once",
 			days(a.retention), days(i.a.retention)), fmt.Sprintf("set the MessageRetentionPeriod of %s to 1209600", dlq.full))
 	}
 }
@@ -97,30 +98,30 @@ func (i *inspection) inFlight() {
 	what := fmt.Sprintf("%d of %d messages that may be in flight are", i.a.notVisible, inFlightQuota)
 	switch {
 	case share >= 0.9:
-		i.add(queue.SeverityFault, what+": beyond that SQS hands out nothing, without an error", "add workers, or spread the jobs over more queues")
+		i.add(inspect.SeverityFault, what+": beyond that SQS hands out nothing, without an error", "add workers, or spread the jobs over more queues")
 	case share >= hideShare:
-		i.add(queue.SeverityWarning, what+": retried messages are put back as copies, which costs two more requests each", "add workers, or spread the jobs over more queues")
+		i.add(inspect.SeverityWarning, what+": retried messages are put back as copies, which costs two more requests each", "add workers, or spread the jobs over more queues")
 	}
 }
 
 func (i *inspection) retention() {
 	if i.use.MaxAge > 0 && i.a.retention < i.use.MaxAge {
-		i.add(queue.SeverityFault, fmt.Sprintf("messages are dropped after %v and jobs may wait for %v", days(i.a.retention), days(i.use.MaxAge)),
+		i.add(inspect.SeverityFault, fmt.Sprintf("messages are dropped after %v and jobs may wait for %v", days(i.a.retention), days(i.use.MaxAge)),
 			fmt.Sprintf("set the MessageRetentionPeriod of %s to more than %d", i.q.full, int(i.use.MaxAge/time.Second)))
 	}
 }
 
 func (i *inspection) settings() {
 	if i.a.delay > 0 {
-		i.add(queue.SeverityWarning, fmt.Sprintf("the queue delays every message by %v, also those that are to run at once: a delay of 0 cannot be asked for", i.a.delay),
+		i.add(inspect.SeverityWarning, fmt.Sprintf("the queue delays every message by %v, also those that are to run at once: a delay of 0 cannot be asked for", i.a.delay),
 			fmt.Sprintf("set the DelaySeconds of %s to 0", i.q.full))
 	}
 	if i.a.maxSize < defaultMaxSize {
-		i.add(queue.SeverityNote, fmt.Sprintf("messages may have %d bytes with their attributes; SQS allows %d", i.a.maxSize, defaultMaxSize),
+		i.add(inspect.SeverityNote, fmt.Sprintf("messages may have %d bytes with their attributes; SQS allows %d", i.a.maxSize, defaultMaxSize),
 			fmt.Sprintf("set the MaximumMessageSize of %s to %d", i.q.full, defaultMaxSize))
 	}
 	if i.use.LongestRun > maxVisibility {
-		i.add(queue.SeverityFault, fmt.Sprintf("jobs may run for %v and SQS takes a message back after %v", i.use.LongestRun, maxVisibility), "lower the kind's timeout")
+		i.add(inspect.SeverityFault, fmt.Sprintf("jobs may run for %v and SQS takes a message back after %v", i.use.LongestRun, maxVisibility), "lower the kind's timeout")
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/internal/testkit/sqstest"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/queue/sqs"
 )
 
@@ -14,33 +14,33 @@ import (
 func TestInspect(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
-	use := queue.Use{MaxAttempts: 25, LongestRun: time.Hour, MaxAge: day}
+	use := inspect.Use{MaxAttempts: 25, LongestRun: time.Hour, MaxAge: day}
 	redrive := func(n string) string {
 		return `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:jobs-dlq","maxReceiveCount":` + n + `}`
 	}
 	for name, c := range map[string]struct {
 		set  map[string]string
 		dlq  map[string]string
-		use  queue.Use
-		want queue.Severity // none: no finding
+		use  inspect.Use
+		want inspect.Severity // none: no finding
 		says []string
 	}{
 		"as made here":        {use: use},
 		"nothing known":       {},
-		"count below":         {set: map[string]string{"RedrivePolicy": redrive("3")}, use: use, want: queue.SeverityFault, says: []string{"maxReceiveCount is 3", "25 attempts"}},
-		"count as text":       {set: map[string]string{"RedrivePolicy": redrive(`"25"`)}, use: use, want: queue.SeverityFault, says: []string{"25"}},
-		"count without room":  {set: map[string]string{"RedrivePolicy": redrive("30")}, use: use, want: queue.SeverityWarning, says: []string{"is 30", "at least 125"}},
-		"no policy":           {set: map[string]string{"RedrivePolicy": ""}, use: use, want: queue.SeverityWarning, says: []string{"no redrive policy"}},
-		"dead letters vanish": {dlq: map[string]string{"MessageRetentionPeriod": "604800"}, use: use, want: queue.SeverityWarning, says: []string{"7 days", "jobs-dlq"}},
-		"other dead letters":  {set: map[string]string{"RedrivePolicy": strings.ReplaceAll(redrive("1000"), "jobs-dlq", "other")}, use: use, want: queue.SeverityNote, says: []string{":other"}},
-		"half in flight":      {set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "60000"}, use: use, want: queue.SeverityWarning, says: []string{"60000 of 120000"}},
+		"count below":         {set: map[string]string{"RedrivePolicy": redrive("3")}, use: use, want: inspect.SeverityFault, says: []string{"maxReceiveCount is 3", "25 attempts"}},
+		"count as text":       {set: map[string]string{"RedrivePolicy": redrive(`"25"`)}, use: use, want: inspect.SeverityFault, says: []string{"25"}},
+		"count without room":  {set: map[string]string{"RedrivePolicy": redrive("30")}, use: use, want: inspect.SeverityWarning, says: []string{"is 30", "at least 125"}},
+		"no policy":           {set: map[string]string{"RedrivePolicy": ""}, use: use, want: inspect.SeverityWarning, says: []string{"no redrive policy"}},
+		"dead letters vanish": {dlq: map[string]string{"MessageRetentionPeriod": "604800"}, use: use, want: inspect.SeverityWarning, says: []string{"7 days", "jobs-dlq"}},
+		"other dead letters":  {set: map[string]string{"RedrivePolicy": strings.ReplaceAll(redrive("1000"), "jobs-dlq", "other")}, use: use, want: inspect.SeverityNote, says: []string{":other"}},
+		"half in flight":      {set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "60000"}, use: use, want: inspect.SeverityWarning, says: []string{"60000 of 120000"}},
 		"nearly all in flight": {
-			set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "119000"}, use: use, want: queue.SeverityFault, says: []string{"119000"},
+			set: map[string]string{"ApproximateNumberOfMessagesNotVisible": "119000"}, use: use, want: inspect.SeverityFault, says: []string{"119000"},
 		},
-		"default delay":  {set: map[string]string{"DelaySeconds": "60"}, use: use, want: queue.SeverityWarning, says: []string{"1m0s"}},
-		"small messages": {set: map[string]string{"MaximumMessageSize": "262144"}, use: use, want: queue.SeverityNote, says: []string{"262144", "1048576"}},
-		"short memory":   {set: map[string]string{"MessageRetentionPeriod": "3600"}, use: use, want: queue.SeverityFault, says: []string{"1h0m0s", "24h0m0s"}},
-		"long runs":      {use: queue.Use{LongestRun: 13 * time.Hour}, want: queue.SeverityFault, says: []string{"13h0m0s", "12h0m0s"}},
+		"default delay":  {set: map[string]string{"DelaySeconds": "60"}, use: use, want: inspect.SeverityWarning, says: []string{"1m0s"}},
+		"small messages": {set: map[string]string{"MaximumMessageSize": "262144"}, use: use, want: inspect.SeverityNote, says: []string{"262144", "1048576"}},
+		"short memory":   {set: map[string]string{"MessageRetentionPeriod": "3600"}, use: use, want: inspect.SeverityFault, says: []string{"1h0m0s", "24h0m0s"}},
+		"long runs":      {use: inspect.Use{LongestRun: 13 * time.Hour}, want: inspect.SeverityFault, says: []string{"13h0m0s", "12h0m0s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, sqs.Config{}, func(r *rig) {
@@ -80,7 +80,7 @@ func TestInspectWithoutPermission(t *testing.T) {
 			}
 			return sqstest.Fault{}
 		})
-		findings, err := b.Inspect(r.Context(), "jobs", queue.Use{})
+		findings, err := b.Inspect(r.Context(), "jobs", inspect.Use{})
 		if err != nil || len(findings) != 1 || !strings.Contains(findings[0].Remedy, "sqs:GetQueueAttributes") {
 			t.Errorf("findings %+v, error %v", findings, err)
 		}
@@ -99,7 +99,7 @@ func TestInspectWithoutPermission(t *testing.T) {
 func TestInspectDLQ(t *testing.T) {
 	t.Parallel()
 	inBubble(t, sqs.Config{}, func(r *rig) {
-		if findings, err := r.b.Inspect(r.Context(), "jobs.dlq", queue.Use{}); err != nil || len(findings) > 0 {
+		if findings, err := r.b.Inspect(r.Context(), "jobs.dlq", inspect.Use{}); err != nil || len(findings) > 0 {
 			t.Errorf("findings %+v, error %v", findings, err)
 		}
 	})

@@ -22,7 +22,7 @@ type Config struct {
 	// breakers normalise them. Do not name customers' endpoints here.
 	Destinations []string
 
-	// Broker to ask for the depth of queues at each scrape. Nil leaves the depths out. One that implements [queue.Gauges] has its own figures
+	// Broker to ask for the depth of queues at each scrape. Nil leaves the depths out. One that implements Gauges of package queue/inspect has its own figures
 	// shown as caisson_broker_<name>, if there is a Registerer.
 	Broker queue.Broker
 	// Queues to ask for beside those of the attached worker.

@@ -6,14 +6,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // brokerGauges shows the figures that a driver has of its own. Their names are the driver's, so that nothing can be said of them before it
 // is asked: the collector describes nothing, and is not checked.
 type brokerGauges struct {
 	o    *Observer
-	from queue.Gauges
+	from inspect.Gauges
 }
 
 const brokerPrefix = "caisson_broker_"

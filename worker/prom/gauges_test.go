@@ -6,15 +6,16 @@ import (
 	"testing"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // ownFigures is a broker with figures of its own and dead-letter queues.
 type ownFigures struct {
 	queue.Broker
-	list []queue.Gauge
+	list []inspect.Gauge
 }
 
-func (b ownFigures) Gauges() []queue.Gauge { return b.list }
+func (b ownFigures) Gauges() []inspect.Gauge { return b.list }
 
 func (b ownFigures) Depth(_ context.Context, name string) (queue.Depth, error) {
 	switch name {
@@ -28,15 +29,15 @@ func (b ownFigures) Depth(_ context.Context, name string) (queue.Depth, error) {
 
 func TestFiguresOfTheBroker(t *testing.T) {
 	t.Parallel()
-	list := []queue.Gauge{
+	list := []inspect.Gauge{
 		{Name: "blocked", Help: "1 while blocked", Value: 1},
 		{Name: "hops_total", Help: "Hops", Queue: "a", Value: 2},
 		{Name: "hops_total", Help: "Hops", Queue: "b", Value: 3},
 		{Name: "no name", Help: "x"},
 	}
 	for i := range 3 * MaxLabelValues {
-		list = append(list, queue.Gauge{Name: "per_queue", Help: "y", Queue: fmt.Sprintf("q%d", i), Value: 1})
-		list = append(list, queue.Gauge{Name: fmt.Sprintf("made_up_%d", i), Help: "z"})
+		list = append(list, inspect.Gauge{Name: "per_queue", Help: "y", Queue: fmt.Sprintf("q%d", i), Value: 1})
+		list = append(list, inspect.Gauge{Name: fmt.Sprintf("made_up_%d", i), Help: "z"})
 	}
 	_, reg := newObserver(t, Config{Broker: ownFigures{list: list}})
 	s := gather(t, reg)

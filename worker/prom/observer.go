@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -79,7 +79,7 @@ func New(cfg Config) (*Observer, error) {
 		if err := cfg.Registerer.Register(o); err != nil {
 			return nil, fmt.Errorf("register metrics: %w", err)
 		}
-		if own, ok := cfg.Broker.(queue.Gauges); ok {
+		if own, ok := cfg.Broker.(inspect.Gauges); ok {
 			if err := cfg.Registerer.Register(brokerGauges{o, own}); err != nil {
 				return nil, fmt.Errorf("register metrics of the broker: %w", err)
 			}

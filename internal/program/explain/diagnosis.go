@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/webhook"
 )
 
@@ -34,7 +35,7 @@ type diagnosis struct {
 	program string // as its commands are called
 	// finds says that the broker can tell where a message is, and complete that it looked at all of them.
 	finds, complete bool
-	places          []queue.Place
+	places          []inspect.Location
 	brokerNow       time.Time
 	// hasClaims says that there is a claim store that can be searched.
 	hasClaims bool
@@ -104,7 +105,7 @@ func (d *diagnosis) noteLimits(s *backends.Set) {
 }
 
 func (d *diagnosis) findPlaces(ctx context.Context, broker queue.Broker, names []string) error {
-	finder, ok := broker.(queue.Finder)
+	finder, ok := broker.(inspect.Finder)
 	if !ok || len(names) == 0 {
 		return nil
 	}
@@ -113,8 +114,8 @@ func (d *diagnosis) findPlaces(ctx context.Context, broker queue.Broker, names [
 		return fmt.Errorf("look into the queues: %w", err)
 	}
 	d.finds, d.complete, d.brokerNow = true, d.complete && found.Complete, found.Now
-	for _, p := range found.Places {
-		if !slices.ContainsFunc(d.places, func(o queue.Place) bool { return o.Queue == p.Queue && o.ID == p.ID }) {
+	for _, p := range found.Locations {
+		if !slices.ContainsFunc(d.places, func(o inspect.Location) bool { return o.Queue == p.Queue && o.ID == p.ID }) {
 			d.places = append(d.places, p)
 		}
 	}
@@ -258,4 +259,4 @@ func (d *diagnosis) ids() []string {
 func (d *diagnosis) asks(name string) bool { return slices.Contains(d.texts, name) }
 
 // jobID is the job that a message is: one without an envelope is called by its place, as workers do.
-func jobID(p queue.Place) string { return cmp.Or(p.Envelope.ID, p.Queue+":"+p.ID) }
+func jobID(p inspect.Location) string { return cmp.Or(p.Envelope.ID, p.Queue+":"+p.ID) }

@@ -9,7 +9,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/pools"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // job is one job and what belongs to it. Everything but the id may be unknown.
@@ -19,7 +19,7 @@ type job struct {
 	keyAssumed bool
 	// run is the newest that is known of.
 	run    int
-	places []queue.Place
+	places []inspect.Location
 	// claim is the record of the job's key, whoever holds it; nil if there is none.
 	claim *idempotency.Record
 	// ledgers are the job's own runs, newest first.
@@ -102,9 +102,9 @@ func (j *job) letter() *dlq.Entry {
 }
 
 // place is the message of the newest run that comes first: leased before ready before delayed. Nil if none is known.
-func (j *job) place() *queue.Place {
-	order := []queue.PlaceState{queue.PlaceStateLeased, queue.PlaceStateReady, queue.PlaceStateDelayed}
-	var best *queue.Place
+func (j *job) place() *inspect.Location {
+	order := []inspect.State{inspect.StateLeased, inspect.StateReady, inspect.StateDelayed}
+	var best *inspect.Location
 	for i, p := range j.places {
 		if p.Envelope.Run == j.run && (best == nil || slices.Index(order, p.State) < slices.Index(order, best.State)) {
 			best = &j.places[i]

@@ -10,7 +10,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // jobView is one job as explain shows it, and its JSON form.
@@ -62,7 +62,7 @@ type runView struct {
 }
 
 type messageView struct {
-	queue.Place
+	inspect.Location
 	Run int `json:"run"`
 }
 
@@ -239,9 +239,9 @@ func (v jobView) facts(b *strings.Builder) {
 func (m messageView) describe() string {
 	delivered := ", delivered " + count(m.Deliveries, "time")
 	switch m.State {
-	case queue.PlaceStateLeased:
+	case inspect.StateLeased:
 		return "leased until " + cli.Time(m.Due) + delivered
-	case queue.PlaceStateDelayed:
+	case inspect.StateDelayed:
 		return "hidden until " + cli.Time(m.Due) + delivered
 	}
 	return "ready, ahead of it " + m.Ahead.String() + delivered

@@ -7,7 +7,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // unfinished judges a job whose message is known, or that waits for its next try.
@@ -22,9 +22,9 @@ func (d *diagnosis) unfinished(j *job) (status, bool) {
 			return status{}, false
 		}
 		return d.waitingUnseen(j)
-	case p.State == queue.PlaceStateLeased:
+	case p.State == inspect.StateLeased:
 		return d.taken(j, p), true
-	case p.State == queue.PlaceStateReady:
+	case p.State == inspect.StateReady:
 		return d.ready(j, p), true
 	}
 	return d.delayed(j, p), true
@@ -40,7 +40,7 @@ func (d *diagnosis) keyBusy(j *job) (status, bool) {
 		c.Job, c.Owner, span(c.Until.Sub(d.claimsNow)))}, true
 }
 
-func (d *diagnosis) taken(j *job, p *queue.Place) status {
+func (d *diagnosis) taken(j *job, p *inspect.Location) status {
 	left := span(p.Due.Sub(d.brokerNow))
 	k, known := d.kindOf(j)
 	if v := d.poolOf(j); known && k.Keyed && v != nil && v.Waiting > 0 {
@@ -57,7 +57,7 @@ func (d *diagnosis) taken(j *job, p *queue.Place) status {
 	return status{stateTaken, fmt.Sprintf("is at a worker, which has not claimed it yet; its lease lasts %s more unless it is extended", left)}
 }
 
-func (d *diagnosis) ready(j *job, p *queue.Place) status {
+func (d *diagnosis) ready(j *job, p *inspect.Location) status {
 	line := "is next in queue " + p.Queue
 	switch {
 	case !p.Ahead.Known:
@@ -90,7 +90,7 @@ func (d *diagnosis) ready(j *job, p *queue.Place) status {
 }
 
 // delayed: the likeliest reason comes first. Ledger and envelope know; what the fleet says now is what it said a moment ago.
-func (d *diagnosis) delayed(j *job, p *queue.Place) status {
+func (d *diagnosis) delayed(j *job, p *inspect.Location) status {
 	in := span(p.Due.Sub(d.brokerNow))
 	if st, ok := d.between(j); ok {
 		return st

@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/program/runtime"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -32,8 +33,8 @@ is a fault, or if a queue could not be looked at; notes and warnings alone exit 
 // diagnosis is the JSON form of what was found.
 type diagnosis struct {
 	// Inspected says that the broker can be asked; the embedded one has nothing to ask for.
-	Inspected bool            `json:"inspected"`
-	Findings  []queue.Finding `json:"findings"`
+	Inspected bool              `json:"inspected"`
+	Findings  []inspect.Finding `json:"findings"`
 }
 
 func (p *program) doctor(cmd *cobra.Command, names []string) (err error) {
@@ -47,7 +48,7 @@ func (p *program) doctor(cmd *cobra.Command, names []string) (err error) {
 			names = append(names, q.Name)
 		}
 	}
-	d, looking := diagnose(cmd.Context(), s.Broker, names, func() queue.Use { return p.use(cmd.Context(), cfg) })
+	d, looking := diagnose(cmd.Context(), s.Broker, names, func() inspect.Use { return p.use(cmd.Context(), cfg) })
 	if err := errors.Join(p.print(d, cfg, names), looking); err != nil {
 		return err
 	}
@@ -58,9 +59,9 @@ func (p *program) doctor(cmd *cobra.Command, names []string) (err error) {
 }
 
 // diagnose looks at each queue. The error tells which could not be looked at; what was found in the others is there all the same.
-func diagnose(ctx context.Context, broker queue.Broker, names []string, use func() queue.Use) (diagnosis, error) {
-	d := diagnosis{Findings: []queue.Finding{}}
-	inspector, ok := broker.(queue.Inspector)
+func diagnose(ctx context.Context, broker queue.Broker, names []string, use func() inspect.Use) (diagnosis, error) {
+	d := diagnosis{Findings: []inspect.Finding{}}
+	inspector, ok := broker.(inspect.Inspector)
 	if !ok {
 		return d, nil
 	}
@@ -78,11 +79,11 @@ func diagnose(ctx context.Context, broker queue.Broker, names []string, use func
 }
 
 func (d diagnosis) faulty() bool {
-	return slices.ContainsFunc(d.Findings, func(f queue.Finding) bool { return f.Severity == queue.SeverityFault })
+	return slices.ContainsFunc(d.Findings, func(f inspect.Finding) bool { return f.Severity == inspect.SeverityFault })
 }
 
 // use tells what the kinds of this program need. Where they cannot be had, the queues are judged without.
-func (p *program) use(ctx context.Context, cfg *config.Config) queue.Use {
+func (p *program) use(ctx context.Context, cfg *config.Config) inspect.Use {
 	use, err := runtime.Use(ctx, runtime.Config{Settings: cfg, Setup: p.setup})
 	if err != nil {
 		fmt.Fprintf(p.IO.Err, "%s: judged without the kinds of jobs: %s\n", p.Name, cli.Lines(err.Error()))

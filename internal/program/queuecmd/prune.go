@@ -11,7 +11,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // pruneWait is longer than RabbitMQ takes, after a restart of a node, to repeat what it moves from a delay to its queue: 3 min.
@@ -33,7 +33,7 @@ because a message whose delay has just ended is in no count until the broker has
 
 // pruned is the JSON form of what was found.
 type pruned struct {
-	Queues []queue.Leftover `json:"queues"`
+	Queues []inspect.Leftover `json:"queues"`
 }
 
 func (p *program) prune(cmd *cobra.Command, wait time.Duration) (err error) {
@@ -45,8 +45,8 @@ func (p *program) prune(cmd *cobra.Command, wait time.Duration) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	found := []queue.Leftover{}
-	if pruner, ok := s.Broker.(queue.Pruner); ok {
+	found := []inspect.Leftover{}
+	if pruner, ok := s.Broker.(inspect.Pruner); ok {
 		if found, err = pruner.Prune(cmd.Context(), wait); err != nil {
 			return err
 		}
@@ -62,9 +62,9 @@ func (p *program) prune(cmd *cobra.Command, wait time.Duration) (err error) {
 	return nil
 }
 
-func (p *program) printPruned(out io.Writer, cfg *config.Config, found []queue.Leftover) error {
+func (p *program) printPruned(out io.Writer, cfg *config.Config, found []inspect.Leftover) error {
 	if p.Settings.JSON {
-		return cli.JSON(out, pruned{Queues: append([]queue.Leftover{}, found...)})
+		return cli.JSON(out, pruned{Queues: append([]inspect.Leftover{}, found...)})
 	}
 	if len(found) == 0 {
 		_, err := fmt.Fprintf(out, "nothing to remove: the %s broker has no queues that nobody needs\n", cfg.Broker)

@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 )
 
 // remote is a broker that lists only what it was told, and judges queues by their names.
@@ -31,12 +32,12 @@ func (b remote) Depth(_ context.Context, name string) (queue.Depth, error) {
 	return queue.Depth{Ready: queue.CountOf(n)}, nil
 }
 
-func (b remote) Inspect(_ context.Context, name string, use queue.Use) ([]queue.Finding, error) {
+func (b remote) Inspect(_ context.Context, name string, use inspect.Use) ([]inspect.Finding, error) {
 	switch {
 	case name == "gone":
 		return nil, queue.ErrQueueNotFound
 	case use.MaxAttempts > 3:
-		return []queue.Finding{{Queue: name, Severity: queue.Severity(name), What: "too few deliveries\x1b", Remedy: "more"}}, nil
+		return []inspect.Finding{{Queue: name, Severity: inspect.Severity(name), What: "too few deliveries\x1b", Remedy: "more"}}, nil
 	}
 	return nil, nil
 }
@@ -78,17 +79,17 @@ func TestConfiguredQueuesAreListed(t *testing.T) {
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, map[string]string{"broker": "rabbitmq"})
-	needs := func() queue.Use { return queue.Use{MaxAttempts: 4} }
+	needs := func() inspect.Use { return inspect.Use{MaxAttempts: 4} }
 	for name, tt := range map[string]struct {
 		broker queue.Broker
 		queues []string
-		use    func() queue.Use
+		use    func() inspect.Use
 		fault  bool
 		err    error
 		want   string
 	}{
 		"nobody to ask": {struct{ queue.Broker }{}, []string{"a"}, needs, false, nil, "nothing to inspect"},
-		"all is well":   {remote{}, []string{"a", "b"}, func() queue.Use { return queue.Use{} }, false, nil, "nothing found in a, b\n"},
+		"all is well":   {remote{}, []string{"a", "b"}, func() inspect.Use { return inspect.Use{} }, false, nil, "nothing found in a, b\n"},
 		"warning":       {remote{}, []string{"warning"}, needs, false, nil, `warning  warning   too few deliveries\x1b  more`},
 		"fault":         {remote{}, []string{"note", "fault"}, needs, true, nil, "fault  fault"},
 		"missing":       {remote{}, []string{"gone", "warning"}, needs, false, queue.ErrQueueNotFound, "too few"},
@@ -117,9 +118,9 @@ func TestDoctor(t *testing.T) {
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, map[string]string{"broker": "rabbitmq"})
-	found := []queue.Leftover{{Name: "cs1.delay.1091", Removed: true}, {Name: "cs1.delay.86400000", Messages: 3}}
+	found := []inspect.Leftover{{Name: "cs1.delay.1091", Removed: true}, {Name: "cs1.delay.86400000", Messages: 3}}
 	for what, tt := range map[string]struct {
-		found []queue.Leftover
+		found []inspect.Leftover
 		json  bool
 		want  string
 	}{

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/queue/inspect"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -21,7 +21,7 @@ func Check(ctx context.Context, c Config) error {
 }
 
 // Use returns what the kinds of a worker need of its queues. It touches neither file nor broker.
-func Use(ctx context.Context, c Config) (use queue.Use, err error) {
+func Use(ctx context.Context, c Config) (use inspect.Use, err error) {
 	a, err := assemble(c.withDefaults())
 	if err != nil {
 		return use, err

@@ -60,7 +60,7 @@ const (
 // places holds the floor of each package, by its path inside the module. A path that ends in /... holds for all packages below it that have no
 // row of their own.
 var places = map[string]Floor{
-	"queue": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
+	"queue": Policies, "queue/inspect": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
 	"schedule/...": Policies, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
 	"internal/storage/...": Engines, "migrations": Engines,
 	"dlq": Letters, "dlq/audit": Letters, "dlq/replay": Letters,

@@ -1,4 +1,4 @@
-package queue
+package inspect
 
 // Gauges is implemented by brokers that have figures of their own to show beside [Depth].
 type Gauges interface {
