@@ -43,15 +43,15 @@ var (
 	// JitterEqual draws between half the delay and the delay.
 	JitterEqual = Jitter{kind: equal}
 	// JitterDecorrelated draws between the curve's base and three times the previous delay, at most the curve's limit. Only for
-	// exponential policies.
+	// exponential backoffs.
 	JitterDecorrelated = Jitter{kind: decorrelated}
 )
 
 // maxFactor bounds the high side of a factor, so that no product overflows.
 const maxFactor = 10
 
-// Factor draws between low and high times the delay. 0 <= low <= high <= 10, and high above 0.
-func Factor(low, high float64) (Jitter, error) {
+// JitterFactor draws between low and high times the delay. 0 <= low <= high <= 10, and high above 0.
+func JitterFactor(low, high float64) (Jitter, error) {
 	if !(low >= 0 && low <= high && high > 0 && high <= maxFactor) { // written so that NaN is refused
 		return Jitter{}, fmt.Errorf("jitter x%v..%v: it must be x<low>..<high> with 0 <= low <= high <= %d and high above 0, for example x0.8..1.2",
 			low, high, maxFactor)
@@ -106,7 +106,7 @@ func (j Jitter) needsCurve() error {
 	return nil
 }
 
-// String returns the form that [Parse] reads: none, full, equal, decorrelated or x<low>..<high>.
+// String returns the form that [ParseBackoff] reads: none, full, equal, decorrelated or x<low>..<high>.
 func (j Jitter) String() string {
 	switch j.kind {
 	case full:
@@ -135,7 +135,7 @@ func parseJitter(text string) (Jitter, error) {
 		if err1 != nil || err2 != nil {
 			return Jitter{}, fmt.Errorf("jitter %q: both ends must be numbers, for example x0.8..1.2", text)
 		}
-		return Factor(low, high)
+		return JitterFactor(low, high)
 	}
 	return Jitter{}, fmt.Errorf("jitter %q is unknown: use none, full, equal, decorrelated or a factor such as x0.8..1.2", text)
 }

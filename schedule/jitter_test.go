@@ -17,7 +17,7 @@ import (
 func TestJobsThatFailTogetherComeBackApart(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Second
-	around, err := schedule.Factor(0.8, 1.2)
+	around, err := schedule.JitterFactor(0.8, 1.2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestTwoProcessesDrawDifferentSeries(t *testing.T) {
 	if os.Getenv(child) != "" {
 		var series []string
 		for n := range 20 {
-			series = append(series, schedule.Default.Delay(n+1, 0, nil).String())
+			series = append(series, schedule.DefaultBackoff.Delay(n+1, 0, nil).String())
 		}
 		fmt.Println("series " + strings.Join(series, " "))
 		return

@@ -50,17 +50,17 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// Merge joins the policy's delay with a server's hint: never less than either. Where the hint decides, up to a fifth of it is
+// Merge joins a backoff's delay with a server's hint: never less than either. Where the hint decides, up to a fifth of it is
 // added, since everybody whom the server told "3 seconds" would otherwise come back in the same instant; jitter never takes
 // anything off a hint. A hint of 0 or less changes nothing. r may be nil: see [Rand].
-func Merge(scheduled, hint time.Duration, r Rand) time.Duration {
-	scheduled = max(scheduled, 0)
-	if hint <= scheduled {
-		return scheduled
+func Merge(backoff, hint time.Duration, r Rand) time.Duration {
+	backoff = max(backoff, 0)
+	if hint <= backoff {
+		return backoff
 	}
 	high := hint
 	if extra := hint / hintSpread; hint <= math.MaxInt64-extra {
 		high += extra
 	}
-	return max(scheduled, between(hint, high, r))
+	return max(backoff, between(hint, high, r))
 }

@@ -55,7 +55,7 @@ func TestParseRetryAfter(t *testing.T) {
 // TestRetryNeverComesBeforeTheHint goes from the header to the delay, as a delivery does, with a base of 1 s and 20 % jitter.
 func TestRetryNeverComesBeforeTheHint(t *testing.T) {
 	t.Parallel()
-	around, err := schedule.Factor(0.8, 1.2)
+	around, err := schedule.JitterFactor(0.8, 1.2)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,30 +11,30 @@ import (
 // forms is what an error says about the way out.
 const forms = "use exponential(1s, 2, 1h), fixed(30s, 2m, 10m), constant(30s), each with a jitter as last argument if you like, or default, queue or webhook"
 
-// Parse reads a policy from the form that configuration files use:
+// ParseBackoff reads a backoff from the form that configuration files use:
 //
 //	exponential(<base>, <factor>, <limit>[, <jitter>])   jitter full if none is named
 //	fixed(<delay>, ...[, <jitter>])                      jitter x0.8..1.2 if none is named
 //	constant(<delay>[, <jitter>])                        jitter x0.8..1.2 if none is named
-//	default | queue | webhook                            the ready-made policies
+//	default | queue | webhook                            the ready-made backoffs
 //
 // A jitter is none, full, equal, decorrelated or a factor such as x0.8..1.2. Durations are those of [ParseDuration].
-func Parse(text string) (Backoff, error) {
-	p, err := parse(strings.TrimSpace(text))
+func ParseBackoff(text string) (Backoff, error) {
+	p, err := parseBackoff(strings.TrimSpace(text))
 	if err != nil {
 		return Backoff{}, fmt.Errorf("backoff %q: %w", text, err)
 	}
 	return p, nil
 }
 
-func parse(s string) (Backoff, error) {
+func parseBackoff(s string) (Backoff, error) {
 	switch s {
 	case "default":
-		return Default, nil
+		return DefaultBackoff, nil
 	case "queue":
-		return Queue, nil
+		return QueueBackoff, nil
 	case "webhook":
-		return Webhook, nil
+		return WebhookBackoff, nil
 	case "":
 		return Backoff{}, errors.New("it is empty: " + forms)
 	}
@@ -122,7 +122,7 @@ func parseDurations(items []string) ([]time.Duration, error) {
 	return ds, nil
 }
 
-// String prints the policy with all its parts in the form that [Parse] reads. The zero value prints as "default".
+// String prints the backoff with all its parts in the form that [ParseBackoff] reads. The zero value prints as "default".
 func (p Backoff) String() string {
 	var args []string
 	name := "default"
@@ -147,9 +147,9 @@ func (p Backoff) String() string {
 // MarshalText is String.
 func (p Backoff) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// UnmarshalText is [Parse].
+// UnmarshalText is [ParseBackoff].
 func (p *Backoff) UnmarshalText(text []byte) error {
-	parsed, err := Parse(string(text))
+	parsed, err := ParseBackoff(string(text))
 	if err != nil {
 		return err
 	}

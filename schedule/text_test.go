@@ -24,7 +24,7 @@ func TestParse(t *testing.T) {
 		{"constant(5s, equal)", "constant(5s, equal)"},
 	}
 	for _, tt := range tests {
-		p, err := schedule.Parse(tt.text)
+		p, err := schedule.ParseBackoff(tt.text)
 		if err != nil {
 			t.Errorf("Parse(%q): %v", tt.text, err)
 		} else if got := p.String(); got != tt.want {
@@ -58,7 +58,7 @@ func TestParseNamesTheFault(t *testing.T) {
 		{"constant(-1s)", "must be positive"},
 	}
 	for _, tt := range tests {
-		_, err := schedule.Parse(tt.text)
+		_, err := schedule.ParseBackoff(tt.text)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("Parse(%q): got %v, want %q", tt.text, err, tt.want)
 		}
@@ -111,11 +111,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := schedule.Parse(text)
+		p, err := schedule.ParseBackoff(text)
 		if err != nil {
 			return
 		}
-		back, err := schedule.Parse(p.String())
+		back, err := schedule.ParseBackoff(p.String())
 		if err != nil || !back.Equal(p) {
 			t.Fatalf("Parse(%q) = %s, read back as %s, %v", text, p, back, err)
 		}

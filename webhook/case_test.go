@@ -14,7 +14,7 @@ import (
 // The whole way of a hint, from the header to the delay: never earlier than it, never earlier than the schedule, and never later than the bound.
 func TestRetryAfterOnTheWholeWay(t *testing.T) {
 	t.Parallel()
-	around, err := schedule.Factor(0.8, 1.2)
+	around, err := schedule.JitterFactor(0.8, 1.2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestFailedDeliveriesComeBackSpread(t *testing.T) {
 	for i := range jobs {
 		r.enqueue(NewDelivery("shop", fmt.Sprintf("evt_%d", i), nil, nil))
 	}
-	low, high := schedule.Webhook.Shortest(1), schedule.Webhook.Longest(1)
+	low, high := schedule.WebhookBackoff.Shortest(1), schedule.WebhookBackoff.Longest(1)
 	first, last := high, low
 	for _, s := range r.await(jobs, func(s worker.Settled) bool { return s.Outcome == worker.OutcomeFailed && s.Job.Attempt == 1 }) {
 		if s.Delay < low || s.Delay > high {

@@ -16,7 +16,7 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// attempts is one more than schedule.Webhook has delays.
+// attempts is one more than schedule.WebhookBackoff has delays.
 const attempts = 8
 
 // How long a job is put back.
@@ -33,7 +33,7 @@ const (
 // errGone is why jobs of an endpoint are given up without a call.
 var errGone = errors.New("endpoint is gone: enable it, then replay its dead letters")
 
-// Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.Webhook]), or as many as the endpoint's own
+// Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.WebhookBackoff]), or as many as the endpoint's own
 // schedule has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Configure]. Close the sender after the worker's Run has returned.
 func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 	s, err := NewSender(cfg)
@@ -45,7 +45,7 @@ func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 		Config: worker.KindConfig{
 			Timeout:     s.cfg.Timeouts.Total,
 			MaxAttempts: attempts,
-			Backoff:     schedule.Webhook,
+			Backoff:     schedule.WebhookBackoff,
 		},
 		Attempts: s.attempts,
 	}

@@ -48,7 +48,7 @@ func TestFailedJobsComeBackSpread(t *testing.T) {
 	t.Parallel()
 	const delay = 10 * time.Second
 	const jobs = 150
-	factor, err := schedule.Factor(0.8, 1.2)
+	factor, err := schedule.JitterFactor(0.8, 1.2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func TestFailedJobsComeBackSpread(t *testing.T) {
 // What the other side asks for is the least, jitter never cuts it, and nonsense changes nothing.
 func TestRetryAfterIsNeverUndercut(t *testing.T) {
 	t.Parallel()
-	backoff, err := schedule.Constant(time.Second, must(schedule.Factor(0.8, 1.2)))
+	backoff, err := schedule.Constant(time.Second, must(schedule.JitterFactor(0.8, 1.2)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,7 @@ type KindConfig struct {
 	TimeoutGrace time.Duration
 	// MaxAttempts is how many attempts a job has, the first included. Default 4.
 	MaxAttempts int
-	// Backoff gives the delay after a failed attempt. Default schedule.Queue: 30 s, 2 min, 10 min.
+	// Backoff gives the delay after a failed attempt. Default schedule.QueueBackoff: 30 s, 2 min, 10 min.
 	Backoff schedule.Backoff
 	// Bulkhead is how many jobs of this kind may run at once in this worker. Zero shares the slots that sized kinds leave.
 	Bulkhead int
@@ -80,7 +80,7 @@ func (c KindConfig) withDefaults() KindConfig {
 		c.MaxAttempts = 4
 	}
 	if c.Backoff.IsZero() {
-		c.Backoff = schedule.Queue
+		c.Backoff = schedule.QueueBackoff
 	}
 	if c.MaxAge == 0 {
 		c.MaxAge = 24 * time.Hour

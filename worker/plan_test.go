@@ -59,7 +59,7 @@ func TestPlanOfAFailureBelowTheLimit(t *testing.T) {
 		attempts := rapid.IntRange(2, math.MaxInt32).Draw(t, "max")
 		attempt := rapid.IntRange(1, attempts-1).Draw(t, "attempt")
 		after := time.Duration(rapid.Int64Range(0, int64(12*time.Hour)).Draw(t, "after"))
-		cfg := KindConfig{MaxAttempts: attempts, Backoff: schedule.Default}.withDefaults()
+		cfg := KindConfig{MaxAttempts: attempts, Backoff: schedule.DefaultBackoff}.withDefaults()
 		p := makePlan(verdict{outcome: OutcomeFailed, after: after, cause: dlq.CauseExhausted}, cfg, attempt)
 		if p.settlement != SettlementRetry || p.uncharged || p.delay < after || p.delay < 0 {
 			t.Fatalf("got %+v for attempt %d of %d, after %s", p, attempt, attempts, after)

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/queue/inspect"
-	"github.com/caisson-go/caisson/schedule"
 )
 
 // warn logs what is legal, but seldom meant.
 func (w *Worker) warn() {
 	for _, k := range w.kinds.all {
-		if span := schedule.Span(k.config.Backoff, k.config.MaxAttempts); span > k.config.MaxAge {
+		if span := k.config.Backoff.Span(k.config.MaxAttempts); span > k.config.MaxAge {
 			w.cfg.Logger.Warn("attempts may take longer than the max age: late ones expire instead", "kind", k.name, "attempts", k.config.MaxAttempts,
 				"span", span, "max_age", k.config.MaxAge)
 		}

@@ -33,11 +33,11 @@ func TestRecovers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	breaker := alert()
-	breaker.Window, breaker.MinimumCalls = time.Minute, 5
+	limits := alert()
+	limits.Window, limits.MinimumCalls = time.Minute, 5
 	o, err := run(t.Context(), setup{
 		due: every(20, 2*time.Second), maxWait: time.Minute, attempts: 100, backoff: backoff, timeout: 10 * time.Second,
-		destination: pools.DestinationConfig{Breaker: breaker, Budget: noBudget},
+		destination: pools.DestinationConfig{Breaker: limits, Budget: noBudget},
 		behave: func(time.Duration) reply { // called under the endpoint's lock
 			if failures++; failures <= 10 {
 				return reply{status: http.StatusInternalServerError}

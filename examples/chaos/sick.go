@@ -56,10 +56,10 @@ const flapEvery = 20 * time.Second / compression
 // quick divides the delays of the default schedule.
 func quick() (schedule.Backoff, error) {
 	var delays []time.Duration
-	for n := 1; n <= schedule.Webhook.Len(); n++ {
-		delays = append(delays, schedule.Webhook.Nominal(n)/compression)
+	for n := 1; n <= schedule.WebhookBackoff.Len(); n++ {
+		delays = append(delays, schedule.WebhookBackoff.Nominal(n)/compression)
 	}
-	spread, err := schedule.Factor(0.8, 1.2)
+	spread, err := schedule.JitterFactor(0.8, 1.2)
 	if err != nil {
 		return schedule.Backoff{}, err
 	}
@@ -77,7 +77,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	breaker.OpenFor /= compression
 	breaker.ProbeLease = 2 * time.Second
 	out := setup{
-		due: every(sickRate, sickFor+wellFor), maxWait: 5 * time.Second, attempts: schedule.Webhook.Len() + 1, backoff: backoff, timeout: callLimit,
+		due: every(sickRate, sickFor+wellFor), maxWait: 5 * time.Second, attempts: schedule.WebhookBackoff.Len() + 1, backoff: backoff, timeout: callLimit,
 		destination: pools.DestinationConfig{Breaker: breaker, Concurrency: 3, DeferCap: 15 * time.Minute / compression},
 		hold:        worker.HoldConfig{After: 15 * time.Minute / compression, Interval: 100 * time.Millisecond},
 		behave: func(at time.Duration) reply {

@@ -12,7 +12,7 @@ const naiveHang = 15 * time.Second
 // naive counts the requests that a retrier would send in the same time, of the same events and by the same schedule, but with neither breaker nor
 // gate: it tries each event again until it arrives or its attempts are over. It is computed, not measured.
 func naive(p plan, until time.Time) (requests [classes]int) {
-	attempts := schedule.Webhook.Len() + 1
+	attempts := schedule.WebhookBackoff.Len() + 1
 	for n := range p.events() {
 		kind := p.class(p.endpoint(n))
 		if !p.sent(n) {
@@ -27,7 +27,7 @@ func naive(p plan, until time.Time) (requests [classes]int) {
 			if kind == hanging {
 				at = at.Add(naiveHang)
 			}
-			at = at.Add(schedule.Webhook.Nominal(attempt))
+			at = at.Add(schedule.WebhookBackoff.Nominal(attempt))
 		}
 	}
 	return requests

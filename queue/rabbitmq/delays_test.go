@@ -113,7 +113,7 @@ func fewDelayQueues(r *rig) {
 	}
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // no secret
 	for _, text := range []string{"default", "queue", "webhook"} {
-		policy, err := schedule.Parse(text)
+		policy, err := schedule.ParseBackoff(text)
 		if err != nil {
 			r.Fatal(err)
 		}

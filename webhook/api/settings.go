@@ -40,7 +40,7 @@ func parseSchedule(text string) (schedule.Backoff, error) {
 	if strings.TrimSpace(text) == "default" {
 		return schedule.Backoff{}, nil
 	}
-	return schedule.Parse(text)
+	return schedule.ParseBackoff(text)
 }
 
 // tls returns the reader of what is special about the connection.

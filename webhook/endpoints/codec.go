@@ -27,7 +27,7 @@ type settings struct {
 	Timeout      time.Duration        `json:"timeout_ns,omitempty"`
 	Concurrency  int                  `json:"concurrency"`
 	Rate         float64              `json:"rate,omitempty"`
-	Schedule     string               `json:"schedule,omitempty"` // as schedule.Parse reads it
+	Schedule     string               `json:"schedule,omitempty"` // as schedule.ParseBackoff reads it
 	AllowHTTP    bool                 `json:"allow_http,omitempty"`
 	Certificate  string               `json:"certificate,omitempty"`
 	RootCAs      string               `json:"root_cas,omitempty"`
@@ -122,7 +122,7 @@ func decodeSettings(e *webhook.Endpoint, data []byte) error {
 	case open.Schedule == "":
 		return nil
 	}
-	if e.Schedule, err = schedule.Parse(open.Schedule); err != nil {
+	if e.Schedule, err = schedule.ParseBackoff(open.Schedule); err != nil {
 		return fmt.Errorf("schedule: %w", err)
 	}
 	return nil

@@ -25,7 +25,7 @@ func policy(t *rapid.T) schedule.Backoff {
 	jitter := schedule.JitterFull
 	if rapid.Bool().Draw(t, "factor jitter") {
 		low := rapid.Float64Range(0.1, 1).Draw(t, "low")
-		j, err := schedule.Factor(low, low+rapid.Float64Range(0, 1).Draw(t, "width"))
+		j, err := schedule.JitterFactor(low, low+rapid.Float64Range(0, 1).Draw(t, "width"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func policy(t *rapid.T) schedule.Backoff {
 	case 0:
 		return schedule.Backoff{}
 	case 1:
-		return schedule.Webhook
+		return schedule.WebhookBackoff
 	case 2:
 		base := delay("base")
 		p, err = schedule.Exponential(base, rapid.Float64Range(1.1, 100).Draw(t, "factor"), base+delay("more"), jitter)

@@ -24,7 +24,7 @@ type AutoDisablerConfig struct {
 	Client *worker.Client
 	// Queue of the notices. Empty means the client's.
 	Queue string
-	// Schedule is that of endpoints without their own. Zero means [schedule.Webhook].
+	// Schedule is that of endpoints without their own. Zero means [schedule.WebhookBackoff].
 	Schedule schedule.Backoff
 	// Attempts is how many a delivery has. Zero means 8.
 	Attempts int
@@ -47,7 +47,7 @@ type AutoDisablerConfig struct {
 
 func (c AutoDisablerConfig) withDefaults() AutoDisablerConfig {
 	if c.Schedule.IsZero() {
-		c.Schedule = schedule.Webhook
+		c.Schedule = schedule.WebhookBackoff
 	}
 	setDefault(&c.Attempts, 8)
 	setDefault(&c.Failures, 8)

@@ -73,7 +73,7 @@ func TestDefaults(t *testing.T) {
 		Hold:         Hold{After: 15 * time.Minute, Backlog: 100}, DLQ: DLQ{Backend: "auto", Retention: 14 * 24 * time.Hour, Mirror: "none", Sweep: time.Minute},
 		Idempotency: Idempotency{Retention: 48 * time.Hour}, Admin: Admin{Addr: "127.0.0.1:9464"}, Log: Log{Level: "info", Format: "text"},
 		Webhook: Webhook{
-			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Backoff: schedule.Webhook},
+			Default: EndpointDefault{ClientErrors: "retry", Timeout: 26 * time.Second, Concurrency: 3, Burst: 1, Backoff: schedule.WebhookBackoff},
 			Breaker: webhookBreaker, Ports: []int{80, 443, 8443},
 			Registry: "auto", EventRetention: 72 * time.Hour, AttemptLog: 72 * time.Hour, MaxEvent: 1 << 20,
 		},
@@ -141,7 +141,7 @@ func TestWholeFile(t *testing.T) {
 		e.Headers["X-Api-Key"].Reveal() != "k1secret" {
 		t.Error("an endpoint's secrets did not arrive")
 	}
-	if e.ClientErrors != "reject" || e.Concurrency != 9 || e.Timeout != 26*time.Second || !e.Backoff.Equal(schedule.Webhook) {
+	if e.ClientErrors != "reject" || e.Concurrency != 9 || e.Timeout != 26*time.Second || !e.Backoff.Equal(schedule.WebhookBackoff) {
 		t.Errorf("the endpoint is not completed from the default: %+v", e)
 	}
 }

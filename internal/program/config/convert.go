@@ -27,7 +27,7 @@ func (l *leaf) parse(text string) (any, error) {
 	case durationType:
 		return schedule.ParseDuration(text)
 	case policyType:
-		return schedule.Parse(text)
+		return schedule.ParseBackoff(text)
 	case secretType:
 		return Secret{text}, nil
 	case urlType:

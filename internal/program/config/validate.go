@@ -124,7 +124,7 @@ func (v *validator) kinds() {
 			v.problem(key+".max_age", "%s is longer than idempotency.retention %s, so a late copy could run again: shorten it or raise the retention",
 				schedule.FormatDuration(k.MaxAge), schedule.FormatDuration(keep))
 		}
-		if span := schedule.Span(k.Backoff, k.MaxAttempts); k.MaxAge > 0 && !k.Backoff.IsZero() && span > k.MaxAge {
+		if span := k.Backoff.Span(k.MaxAttempts); k.MaxAge > 0 && !k.Backoff.IsZero() && span > k.MaxAge {
 			v.warn(key+".max_age", "%d attempts can wait %s in all, so the last ones never come: a job expires at %s",
 				k.MaxAttempts, schedule.FormatDuration(span), schedule.FormatDuration(k.MaxAge))
 		}

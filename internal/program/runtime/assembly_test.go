@@ -175,11 +175,11 @@ func TestOverrideKind(t *testing.T) {
 		t.Errorf("an empty section changed (-want +got):\n%s", diff)
 	}
 	overrideKind(&got, config.Kind{
-		Timeout: time.Second, TimeoutFloor: time.Millisecond, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: config.Bulkhead{Size: 3, Waiting: new(0), AdaptiveMin: 2}, Idempotency: "none", MaxAge: time.Hour,
+		Timeout: time.Second, TimeoutFloor: time.Millisecond, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: config.Bulkhead{Size: 3, Waiting: new(0), AdaptiveMin: 2}, Idempotency: "none", MaxAge: time.Hour,
 		Destination: "mail",
 	})
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.Webhook, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {

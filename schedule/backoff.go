@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// MaxDelay is the longest delay that a policy may be built with, before jitter: a year.
+// MaxDelay is the longest delay that a backoff may be built with, before jitter: a year.
 const MaxDelay = 365 * 24 * time.Hour
 
-// The ready-made policies.
+// The ready-made backoffs.
 var (
-	// Default is what a kind uses that says nothing: 1 s, doubled each time up to 1 h, with full jitter.
-	Default = must(Exponential(time.Second, 2, time.Hour, JitterFull))
-	// Queue is the classic queue schedule: 30 s, 2 min, 10 min, for 4 attempts.
-	Queue = must(Fixed([]time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}, around))
-	// Webhook is for receivers that nobody controls: 8 attempts over 5 h 51 min.
-	Webhook = must(Fixed([]time.Duration{
+	// DefaultBackoff is what a kind uses that says nothing: 1 s, doubled each time up to 1 h, with full jitter.
+	DefaultBackoff = must(Exponential(time.Second, 2, time.Hour, JitterFull))
+	// QueueBackoff is what queues usually do: 30 s, 2 min, 10 min, for 4 attempts.
+	QueueBackoff = must(Fixed([]time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}, around))
+	// WebhookBackoff is for receivers that nobody controls: 8 attempts over 5 h 51 min.
+	WebhookBackoff = must(Fixed([]time.Duration{
 		10 * time.Second, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 4 * time.Hour,
 	}, around))
 )
 
 // around is the jitter of fixed and constant delays that name none.
-var around = must(Factor(0.8, 1.2))
+var around = must(JitterFactor(0.8, 1.2))
 
-// Backoff is a backoff curve with its jitter. The zero value is [Default].
+// Backoff is a backoff curve with its jitter. The zero value is [DefaultBackoff].
 type Backoff struct {
 	shape  shape
 	base   time.Duration
@@ -44,7 +44,7 @@ const (
 	constant
 )
 
-// Exponential returns the policy base x factor^(n-1) after failed attempt n, never above limit before jitter. base must be
+// Exponential returns the backoff base x factor^(n-1) after failed attempt n, never above limit before jitter. base must be
 // positive, factor between 1.1 and 100, limit between base and [MaxDelay].
 func Exponential(base time.Duration, factor float64, limit time.Duration, j Jitter) (Backoff, error) {
 	var errs []error
@@ -64,7 +64,7 @@ func Exponential(base time.Duration, factor float64, limit time.Duration, j Jitt
 	return Backoff{shape: exponential, base: base, factor: factor, limit: limit, jitter: j}, nil
 }
 
-// Fixed returns the policy that takes delays one after the other and repeats the last. Delays lie between 0 and [MaxDelay]; the
+// Fixed returns the backoff that takes delays one after the other and repeats the last. Delays lie between 0 and [MaxDelay]; the
 // last must be positive, so that a job which keeps failing never becomes a hot loop.
 func Fixed(delays []time.Duration, j Jitter) (Backoff, error) {
 	if len(delays) == 0 {
@@ -84,7 +84,7 @@ func Fixed(delays []time.Duration, j Jitter) (Backoff, error) {
 	return Backoff{shape: fixed, list: slices.Clone(delays), jitter: j}, nil
 }
 
-// Constant returns the policy that always waits d, which must lie above 0 and not above [MaxDelay].
+// Constant returns the backoff that always waits d, which must lie above 0 and not above [MaxDelay].
 func Constant(d time.Duration, j Jitter) (Backoff, error) {
 	if d <= 0 || d > MaxDelay {
 		return Backoff{}, fmt.Errorf("constant backoff: delay is %s: it must be positive and at most %s", FormatDuration(d), FormatDuration(MaxDelay))
@@ -161,7 +161,7 @@ func (p Backoff) Len() int { return len(p.list) }
 // IsZero reports whether p is the zero value.
 func (p Backoff) IsZero() bool { return p.shape == 0 }
 
-// Equal reports whether both policies are the same.
+// Equal reports whether both backoffs are the same.
 func (p Backoff) Equal(q Backoff) bool {
 	return p.shape == q.shape && p.base == q.base && p.factor == q.factor && p.limit == q.limit &&
 		p.jitter == q.jitter && slices.Equal(p.list, q.list)
@@ -169,14 +169,14 @@ func (p Backoff) Equal(q Backoff) bool {
 
 func (p Backoff) orDefault() Backoff {
 	if p.IsZero() {
-		return Default
+		return DefaultBackoff
 	}
 	return p
 }
 
 // Span returns the longest time that a job can spend waiting over all its attempts, the handlers' own time not counted. It stops
 // at the longest time.Duration instead of overflowing. One attempt or fewer wait for nothing.
-func Span(p Backoff, attempts int) time.Duration {
+func (p Backoff) Span(attempts int) time.Duration {
 	p = p.orDefault()
 	var total time.Duration
 	for n := 1; n < attempts; n++ {

@@ -24,10 +24,10 @@ func TestReadyMade(t *testing.T) {
 		attempts int
 		span     time.Duration
 	}{
-		{"default", schedule.Default, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 512 * s, 1024 * s, 2048 * s, h, h}, 4, 7 * s},
+		{"default", schedule.DefaultBackoff, []time.Duration{s, 2 * s, 4 * s, 8 * s, 16 * s, 32 * s, 64 * s, 128 * s, 256 * s, 512 * s, 1024 * s, 2048 * s, h, h}, 4, 7 * s},
 		{"zero is default", schedule.Backoff{}, []time.Duration{s, 2 * s}, 3, 3 * s},
-		{"queue", schedule.Queue, []time.Duration{30 * s, 2 * m, 10 * m, 10 * m}, 4, (30*s + 2*m + 10*m) * 12 / 10},
-		{"webhook", schedule.Webhook, []time.Duration{10 * s, m, 5 * m, 15 * m, 30 * m, h, 4 * h}, 8, (5*h + 51*m + 10*s) * 12 / 10},
+		{"queue", schedule.QueueBackoff, []time.Duration{30 * s, 2 * m, 10 * m, 10 * m}, 4, (30*s + 2*m + 10*m) * 12 / 10},
+		{"webhook", schedule.WebhookBackoff, []time.Duration{10 * s, m, 5 * m, 15 * m, 30 * m, h, 4 * h}, 8, (5*h + 51*m + 10*s) * 12 / 10},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,12 +39,12 @@ func TestReadyMade(t *testing.T) {
 			if diff := cmp.Diff(tt.nominal, got); diff != "" {
 				t.Errorf("curve (-want +got):\n%s", diff)
 			}
-			if got := schedule.Span(tt.policy, tt.attempts); got != tt.span {
+			if got := tt.policy.Span(tt.attempts); got != tt.span {
 				t.Errorf("Span(%d) = %s, want %s", tt.attempts, got, tt.span)
 			}
 		})
 	}
-	if got := schedule.Webhook.Len(); got != 7 {
+	if got := schedule.WebhookBackoff.Len(); got != 7 {
 		t.Errorf("webhook has %d delays, want 7 for 8 attempts", got)
 	}
 }
@@ -53,7 +53,7 @@ func TestRefusedAtConstruction(t *testing.T) {
 	t.Parallel()
 	second, year := time.Second, schedule.MaxDelay
 	factor := func(low, high float64) func() error {
-		return func() error { _, err := schedule.Factor(low, high); return err }
+		return func() error { _, err := schedule.JitterFactor(low, high); return err }
 	}
 	exponential := func(base time.Duration, by float64, limit time.Duration) func() error {
 		return func() error { _, err := schedule.Exponential(base, by, limit, schedule.JitterNone); return err }
@@ -102,7 +102,7 @@ func TestRefusedAtConstruction(t *testing.T) {
 func genPolicy() *rapid.Generator[schedule.Backoff] {
 	return rapid.Custom(func(t *rapid.T) schedule.Backoff {
 		low := rapid.Float64Range(0, 5).Draw(t, "low")
-		factor, err := schedule.Factor(low, rapid.Float64Range(max(low, 0.01), 10).Draw(t, "high"))
+		factor, err := schedule.JitterFactor(low, rapid.Float64Range(max(low, 0.01), 10).Draw(t, "high"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,10 +205,10 @@ func TestSpanIsTheSumOfTheLongest(t *testing.T) {
 		if sum.IsInt64() {
 			want = time.Duration(sum.Int64())
 		}
-		if got := schedule.Span(p, attempts); got != want {
+		if got := p.Span(attempts); got != want {
 			t.Fatalf("Span(%s, %d) = %d, want %d", p, attempts, got, want)
 		}
-		if got := schedule.Span(p, math.MaxInt); got < want && attempts > 0 {
+		if got := p.Span(math.MaxInt); got < want && attempts > 0 {
 			t.Fatalf("endless attempts span %d, %d attempts %d", got, attempts, want)
 		}
 	})
