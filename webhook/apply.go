@@ -12,16 +12,11 @@ import (
 // Apply makes one worker's destinations follow an endpoint that is new, was changed or, where only its id is known, was deleted. Call it for every
 // change, one at a time:
 //
-//   - The endpoint's breaker and limits become those of [DestinationConfig]; those of a deleted one become the default.
+//   - The endpoint's breaker and limits become own, usually those of [DestinationConfig]; those of a deleted one become the default.
 //   - While it is paused or disabled it is forced open, so that the worker holds its jobs. Once it is active again its breaker starts anew, and the
 //     held jobs come back at the ramp. While d is full, and has no place of its own for it, the handler holds its jobs instead, one by one.
 //   - One that is disabled as [ReasonGone] lets its jobs pass, without waiting for a rate: the handler gives them up without a call.
-func Apply(d *pools.Destinations, now time.Time, e Endpoint, deleted bool) error {
-	return ApplyWith(d, now, e, DestinationConfig(e), deleted)
-}
-
-// ApplyWith is [Apply] with breaker and limits that the caller makes of [DestinationConfig].
-func ApplyWith(d *pools.Destinations, now time.Time, e Endpoint, own pools.DestinationConfig, deleted bool) error {
+func Apply(d *pools.Destinations, now time.Time, e Endpoint, own pools.DestinationConfig, deleted bool) error {
 	e = e.withDefaults()
 	gone := e.State == StateDisabled && e.Reason == ReasonGone
 	var cfg *pools.DestinationConfig

@@ -58,8 +58,8 @@ func checkSecrets(secrets []signature.Secret, retiring []RetiringSecret) error {
 	return errors.Join(errs...)
 }
 
-// CheckTenant says what is wrong with the name of a tenant.
-func CheckTenant(name string) error {
+// checkTenant says what is wrong with the name of a tenant.
+func checkTenant(name string) error {
 	if name == "" || len(name) > maxTenant {
 		return fmt.Errorf("tenant of %d bytes: use 1 to %d", len(name), maxTenant)
 	}

@@ -16,11 +16,11 @@ import (
 
 // Bounds on what is read of a response. They hold whatever the receiver sends or claims to send.
 const (
-	// MaxRead is how many bytes of a response body are read, so that its connection can serve the next delivery. A longer body costs the
+	// maxRead is how many bytes of a response body are read, so that its connection can serve the next delivery. A longer body costs the
 	// connection.
-	MaxRead = 64 << 10
-	// MaxExcerpt is how many bytes of a response body are kept.
-	MaxExcerpt = 4 << 10
+	maxRead = 64 << 10
+	// maxExcerpt is how many bytes of a response body are kept.
+	maxExcerpt = 4 << 10
 	// maxResponseHeaders bounds the status line and headers.
 	maxResponseHeaders = 64 << 10
 )
@@ -65,7 +65,7 @@ type call struct {
 type Response struct {
 	// Status is the HTTP status code; 0 if no response came.
 	Status int
-	// Excerpt is the beginning of the body, at most [MaxExcerpt] bytes, as it was sent. It may echo secrets: do not log it; [DeliveryError]
+	// Excerpt is the beginning of the body, at most [maxExcerpt] bytes, as it was sent. It may echo secrets: do not log it; [DeliveryError]
 	// has a cleaned form.
 	Excerpt []byte
 	// RetryAfter is the header of that name, unread.
@@ -142,9 +142,9 @@ func readBody(body io.Reader) []byte {
 	if body == http.NoBody {
 		return nil // as most answers have it; reading would make a buffer for it
 	}
-	kept, err := io.ReadAll(io.LimitReader(body, MaxExcerpt))
-	if err == nil && len(kept) == MaxExcerpt {
-		_, _ = io.CopyN(io.Discard, body, MaxRead-MaxExcerpt) // an error here ends the read; nothing depends on it
+	kept, err := io.ReadAll(io.LimitReader(body, maxExcerpt))
+	if err == nil && len(kept) == maxExcerpt {
+		_, _ = io.CopyN(io.Discard, body, maxRead-maxExcerpt) // an error here ends the read; nothing depends on it
 	}
 	return kept
 }

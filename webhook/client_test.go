@@ -170,7 +170,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		size, conns int
-	}{{0, 1}, {MaxExcerpt, 1}, {MaxRead - 1, 1}, {MaxRead + 100_000, 3}} {
+	}{{0, 1}, {maxExcerpt, 1}, {maxRead - 1, 1}, {maxRead + 100_000, 3}} {
 		var conns int
 		rec := &receiver{}
 		rec.Server = httptest.NewUnstartedServer(rec.handler(func(w http.ResponseWriter, _ *http.Request, _ int) {
@@ -185,7 +185,7 @@ func TestConnectionsAreKept(t *testing.T) {
 		s := newSender(t, Config{})
 		for range 3 {
 			r := send(t, s, endpointAt("e", rec.URL))
-			if r.Status != 200 || len(r.Excerpt) != min(c.size, MaxExcerpt) {
+			if r.Status != 200 || len(r.Excerpt) != min(c.size, maxExcerpt) {
 				t.Errorf("size %d: %d, %d bytes kept", c.size, r.Status, len(r.Excerpt))
 			}
 		}

@@ -41,7 +41,7 @@ func TestEchoes(t *testing.T) {
 	}
 	for _, echo := range []string{"sk:SECRET:0123", `sk\u003aSECRET\u003a0123`, "sk&colon;SECRET&colon;0123", "/services/T0AAA/B0BBB/xyzSECRETpath"} {
 		for n := range len(echo) - 1 {
-			body := strings.Repeat("x", MaxExcerpt-n-1) + echo[:n+1]
+			body := strings.Repeat("x", maxExcerpt-n-1) + echo[:n+1]
 			left := strings.TrimLeft(excerpt([]byte(body), e), "x")
 			if left = strings.TrimSuffix(left, "[left out]"); len(left) > 2*maxEntity || strings.Contains(left, "SEC") {
 				t.Errorf("an echo that was cut off: %q leaves %q", echo[:n+1], left)

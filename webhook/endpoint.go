@@ -147,7 +147,7 @@ func (g *Guard) Check(e Endpoint) (Endpoint, error) {
 	if _, err := g.checkURL(e.URL, e.AllowHTTP); err != nil {
 		errs = append(errs, err)
 	}
-	errs = append(errs, CheckTenant(e.Tenant), checkPatterns(e.Events), checkSecrets(e.Secrets, e.Retiring), checkHeaders(e.Headers),
+	errs = append(errs, checkTenant(e.Tenant), checkPatterns(e.Events), checkSecrets(e.Secrets, e.Retiring), checkHeaders(e.Headers),
 		e.TLS.check(e.URL), e.State.Check(e.Reason), checkMetadata(e.Metadata))
 	check(e.ClientErrors == ClientErrorsRetry || e.ClientErrors == ClientErrorsReject,
 		"client_errors %q: use %q or %q", e.ClientErrors, ClientErrorsRetry, ClientErrorsReject)

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -10,16 +9,6 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/caisson-go/caisson/webhook/signature"
-)
-
-// Errors about events.
-var (
-	// ErrInvalidEvent means that an event can never be published as it is.
-	ErrInvalidEvent = errors.New("not a valid webhook event")
-	// ErrEventConflict means that the id was published before with another body, type or content type.
-	ErrEventConflict = errors.New("webhook event id was used for another event")
-	// ErrNoEvent means that no event of that id is kept: it was not published, or its retention has passed.
-	ErrNoEvent = errors.New("no such webhook event")
 )
 
 // Event is something that happened, for all endpoints of a tenant that want to hear of its type.
@@ -60,7 +49,7 @@ func (e Event) Checked() (Event, error) {
 	if e.ContentType == "" {
 		e.ContentType = defaultContentType
 	}
-	for _, err := range []error{signature.CheckID(e.ID), CheckTenant(e.Tenant), checkEventType(e.Type), checkContentType(e.ContentType)} {
+	for _, err := range []error{signature.CheckID(e.ID), checkTenant(e.Tenant), checkEventType(e.Type), checkContentType(e.ContentType)} {
 		if err != nil {
 			return e, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 		}

@@ -12,10 +12,6 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// ErrBlocked means that an endpoint's address is not one that deliveries may go to. It says no more on purpose: whoever owns the endpoint
-// must not learn from it what exists inside.
-var ErrBlocked = errors.New("webhook address is not allowed")
-
 // GuardConfig says where deliveries may go. The zero value allows every public address on ports 80, 443 and 8443.
 type GuardConfig struct {
 	// Ports that deliveries may use. Empty means 80, 443 and 8443.

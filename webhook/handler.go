@@ -154,7 +154,7 @@ func (s *Sender) isGone(e Endpoint) bool { return e.Gone() || s.gone.has(e) }
 
 // renewed looks a job's endpoint up once more, where that was answered from memory.
 func (s *Sender) renewed(ctx context.Context, job *worker.Job) (Endpoint, error) {
-	if r, ok := s.cfg.Endpoints.(Renewer); ok {
+	if r, ok := s.cfg.Endpoints.(renewer); ok {
 		ctx, cancel := context.WithTimeout(ctx, lookupPause)
 		defer cancel()
 		if err := r.Renew(ctx); err != nil {
@@ -180,9 +180,9 @@ func (s *Sender) endpoint(ctx context.Context, job *worker.Job) (Endpoint, error
 	if job.NotBefore.After(due) {
 		due = job.NotBefore
 	}
-	if patience, waited := s.cfg.UnknownEndpointAfter, time.Since(due); waited < patience {
-		worker.Logger(ctx).Info("webhook endpoint is not configured here: its job waits", "endpoint", job.Destination, "until", due.Add(patience))
-		return Endpoint{}, deferred(min(max(waited, newPause), max(patience/5, time.Second)), err)
+	if unknownAfter, waited := s.cfg.UnknownEndpointAfter, time.Since(due); waited < unknownAfter {
+		worker.Logger(ctx).Info("webhook endpoint is not configured here: its job waits", "endpoint", job.Destination, "until", due.Add(unknownAfter))
+		return Endpoint{}, deferred(min(max(waited, newPause), max(unknownAfter/5, time.Second)), err)
 	}
 	return Endpoint{}, &worker.Error{
 		Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: breaker.OutcomeIgnored,

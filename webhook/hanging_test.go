@@ -15,8 +15,8 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// deafListener returns the address of a host that answers no attempt to connect: its queue of connections is full. It tells heard at once.
-func deafListener(t *testing.T, heard chan<- struct{}) string {
+// deafListener returns the address of a host that answers no attempt to connect: its queue of connections is full. It tells got at once.
+func deafListener(t *testing.T, got chan<- struct{}) string {
 	t.Helper()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -35,16 +35,16 @@ func deafListener(t *testing.T, heard chan<- struct{}) string {
 	for {
 		c, err := dialer.DialContext(t.Context(), "tcp4", address)
 		if err != nil {
-			heard <- struct{}{}
+			got <- struct{}{}
 			return address
 		}
 		t.Cleanup(func() { _ = c.Close() })
 	}
 }
 
-// muteListener returns the address of a host that says the same few bytes to everybody once it has heard something, then nothing. It tells heard
+// muteListener returns the address of a host that says the same few bytes to everybody once it has got something, then nothing. It tells got
 // before.
-func muteListener(t *testing.T, says string, heard chan<- struct{}) string {
+func muteListener(t *testing.T, says string, got chan<- struct{}) string {
 	t.Helper()
 	listener := listen(t, "127.0.0.1:0")
 	var conns sync.WaitGroup
@@ -57,7 +57,7 @@ func muteListener(t *testing.T, says string, heard chan<- struct{}) string {
 			conns.Go(func() {
 				defer c.Close()
 				_, _ = c.Read(make([]byte, 4096))
-				heard <- struct{}{}
+				got <- struct{}{}
 				_, _ = io.WriteString(c, says)
 				_, _ = io.Copy(io.Discard, c)
 			})
@@ -89,18 +89,18 @@ func TestHangingInEachPhase(t *testing.T) {
 		"stop":               {stop: true},
 	}
 	for phase, c := range map[string]struct {
-		url   func(t *testing.T, heard chan<- struct{}) string
+		url   func(t *testing.T, got chan<- struct{}) string
 		phase Phase
 		ok    bool
 	}{
-		"dial":    {func(t *testing.T, heard chan<- struct{}) string { return "http://" + deafListener(t, heard) }, PhaseNotSent, false},
-		"TLS":     {func(t *testing.T, heard chan<- struct{}) string { return "https://" + muteListener(t, "", heard) }, PhaseNotSent, false},
-		"headers": {func(t *testing.T, heard chan<- struct{}) string { return "http://" + muteListener(t, "", heard) }, PhaseUnknown, false},
-		"half of one": {func(t *testing.T, heard chan<- struct{}) string {
-			return "http://" + muteListener(t, "HTTP/1.1 200 OK\r\nContent-Le", heard)
+		"dial":    {func(t *testing.T, got chan<- struct{}) string { return "http://" + deafListener(t, got) }, PhaseNotSent, false},
+		"TLS":     {func(t *testing.T, got chan<- struct{}) string { return "https://" + muteListener(t, "", got) }, PhaseNotSent, false},
+		"headers": {func(t *testing.T, got chan<- struct{}) string { return "http://" + muteListener(t, "", got) }, PhaseUnknown, false},
+		"half of one": {func(t *testing.T, got chan<- struct{}) string {
+			return "http://" + muteListener(t, "HTTP/1.1 200 OK\r\nContent-Le", got)
 		}, PhaseAnswered, false},
-		"body": {func(t *testing.T, heard chan<- struct{}) string {
-			return "http://" + muteListener(t, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", heard)
+		"body": {func(t *testing.T, got chan<- struct{}) string {
+			return "http://" + muteListener(t, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", got)
 		}, PhaseAnswered, true},
 	} {
 		for by, ends := range ends {
@@ -109,8 +109,8 @@ func TestHangingInEachPhase(t *testing.T) {
 			}
 			t.Run(phase+", "+by, func(t *testing.T) {
 				t.Parallel()
-				heard := make(chan struct{}, 10)
-				e := endpointAt("shop", c.url(t, heard))
+				got := make(chan struct{}, 10)
+				e := endpointAt("shop", c.url(t, got))
 				e.Timeout = ends.endpoint
 				var err error
 				if e.Schedule, err = schedule.Fixed([]time.Duration{time.Millisecond}, schedule.JitterNone); err != nil {
@@ -125,7 +125,7 @@ func TestHangingInEachPhase(t *testing.T) {
 				}
 				r.enqueue(job)
 				if ends.stop {
-					<-heard
+					<-got
 					awaitCall(t, w)
 					w.stop()
 				}

@@ -39,7 +39,7 @@ func TestHostileBodies(t *testing.T) {
 				}
 			}
 			t.Error("1 GiB was read to its end")
-		}, 200, MaxExcerpt},
+		}, 200, maxExcerpt},
 		{"1 GiB with an error status", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			for range 1 << 10 {
@@ -48,7 +48,7 @@ func TestHostileBodies(t *testing.T) {
 				}
 			}
 			t.Error("1 GiB was read to its end")
-		}, 500, MaxExcerpt},
+		}, 500, maxExcerpt},
 		{"no answer", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0, 0},
 		{"headers, then nothing", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusAccepted)
@@ -65,7 +65,7 @@ func TestHostileBodies(t *testing.T) {
 					return
 				}
 			}
-		}, 200, MaxExcerpt},
+		}, 200, maxExcerpt},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rec := newReceiver(t, func(w http.ResponseWriter, r *http.Request, _ int) {
@@ -81,7 +81,7 @@ func TestHostileBodies(t *testing.T) {
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
 
-			if r.Status != c.status || len(r.Excerpt) > MaxExcerpt || c.excerpt >= 0 && len(r.Excerpt) != c.excerpt {
+			if r.Status != c.status || len(r.Excerpt) > maxExcerpt || c.excerpt >= 0 && len(r.Excerpt) != c.excerpt {
 				t.Errorf("status %d, %d bytes kept", r.Status, len(r.Excerpt))
 			}
 			if c.status == 0 && (!isTimeout(r.Err) || r.Phase != PhaseUnknown) {

@@ -33,9 +33,3 @@ type Lines interface {
 	// Ahead is how many deliveries are ahead of one in its line, whatever its Since, and which is the line's head; ok says that it is there.
 	Ahead(ctx context.Context, p Place) (n int, head Place, ok bool, err error)
 }
-
-// EventReader finds what was published. The stores of package webhook/journal are.
-type EventReader interface {
-	// Event returns one event with its body, or [ErrNoEvent].
-	Event(ctx context.Context, tenant, id string) (Event, error)
-}

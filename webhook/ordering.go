@@ -20,8 +20,11 @@ import (
 type OrderingConfig struct {
 	// Lines keeps what waits. Required.
 	Lines Lines
-	// Events has the bodies of what waits. Required.
-	Events EventReader
+	// Events has the bodies of what waits. The stores of package webhook/journal are fit for it. Required.
+	Events interface {
+		// Event returns one event with its body, or [ErrNoEvent].
+		Event(ctx context.Context, tenant, id string) (Event, error)
+	}
 	// Client enqueues the deliveries. Required.
 	Client *worker.Client
 	// Queue of the deliveries. Empty means the client's.

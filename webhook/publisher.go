@@ -52,11 +52,6 @@ type Published struct {
 	Endpoints int `json:"endpoints"`
 }
 
-// ErrNoOrdering means that an endpoint asks for order, and the publisher has no [Ordering]: all others got the event. Publishing it again by this
-// publisher does not help. By one with an ordering, under the same id, it does; and so does Recovery.RecoverSince of package webhook/journal, or
-// "endpoints recover", for as long as the event is kept.
-var ErrNoOrdering = errors.New("the publisher has no Ordering: set PublisherConfig.Ordering, then publish again or recover the endpoint")
-
 // PublishError says that not all deliveries of an event were confirmed. Publish it again under the same id: the others are not sent twice.
 type PublishError struct {
 	// ID is the event's.

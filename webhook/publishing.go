@@ -2,12 +2,7 @@ package webhook
 
 import (
 	"context"
-	"errors"
 )
-
-// ErrNoPublisher means that a context has no publisher.
-var ErrNoPublisher = errors.New("there is no webhook publisher in this context: handlers of a program of app.Main have one once there is a registry of endpoints, " +
-	"which needs webhook.secret_key or webhook.secret_key_file, a store, and a webhook.registry that is not off")
 
 type publisherKey struct{}
 

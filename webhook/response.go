@@ -98,7 +98,7 @@ func failure(r Response, e Endpoint) *DeliveryError {
 
 // excerpt makes one printable line of a body, without what that may repeat of secrets.
 func excerpt(body []byte, e Endpoint) string {
-	return oneLine(strings.ToValidUTF8(leaveOut(string(body), e, len(body) >= MaxExcerpt), "\uFFFD"))
+	return oneLine(strings.ToValidUTF8(leaveOut(string(body), e, len(body) >= maxExcerpt), "\uFFFD"))
 }
 
 // oneLine leaves printable characters and single spaces.

@@ -19,7 +19,7 @@ func (w running) set(t *testing.T, endpoints ...Endpoint) {
 		t.Fatal(err)
 	}
 	for _, e := range endpoints {
-		if err := Apply(w.Destinations(), time.Now(), e, false); err != nil {
+		if err := Apply(w.Destinations(), time.Now(), e, DestinationConfig(e), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,8 +80,8 @@ func (r *rig) heldFor(endpoint string) int {
 	return n
 }
 
-// TestPauseThatTheWorkerHasNotHeardOf: the handler is the net below: no call is made, and the job is held all the same.
-func TestPauseThatTheWorkerHasNotHeardOf(t *testing.T) {
+// TestPauseThatTheWorkerDoesNotKnowYet: the handler is the net below: no call is made, and the job is held all the same.
+func TestPauseThatTheWorkerDoesNotKnowYet(t *testing.T) {
 	t.Parallel()
 	rec := newReceiver(t, status(http.StatusOK))
 	e := endpointAt("shop", rec.URL)
@@ -143,7 +143,7 @@ func TestDeletedEndpointLetsItsJobsGo(t *testing.T) {
 	r.events20("shop", "evt")
 	r.await(20, settlement(worker.SettlementHold))
 	w.set(t)
-	if err := Apply(w.Destinations(), time.Now(), Endpoint{ID: "shop"}, true); err != nil {
+	if err := Apply(w.Destinations(), time.Now(), Endpoint{ID: "shop"}, DestinationConfig(Endpoint{ID: "shop"}), true); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range r.await(20, settlement(worker.SettlementDeadLetter)) {
@@ -166,7 +166,7 @@ func TestApply(t *testing.T) {
 	now := noon
 	apply := func(e Endpoint, deleted bool) {
 		t.Helper()
-		if err := Apply(d, now, e, deleted); err != nil {
+		if err := Apply(d, now, e, DestinationConfig(e), deleted); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestApply(t *testing.T) {
 	if s := see(); s.Override != breaker.OverrideClosed {
 		t.Errorf("%+v", s)
 	}
-	if err := Apply(d, now, Endpoint{ID: "shop", Concurrency: 1 << 30}, false); err == nil {
+	if err := Apply(d, now, Endpoint{ID: "shop", Concurrency: 1 << 30}, DestinationConfig(Endpoint{ID: "shop", Concurrency: 1 << 30}), false); err == nil {
 		t.Error("a concurrency that no pool takes was accepted")
 	}
 }

@@ -14,9 +14,6 @@ import (
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
-// ErrUnknownEndpoint means that there is no endpoint with that id.
-var ErrUnknownEndpoint = errors.New("unknown webhook endpoint")
-
 // Endpoints is where the sender finds endpoints. It is asked before each attempt and must be safe for concurrent use and quick.
 type Endpoints interface {
 	// Get returns the endpoint with that id, or an error that wraps [ErrUnknownEndpoint]. After any other error the job is put back
@@ -24,9 +21,9 @@ type Endpoints interface {
 	Get(ctx context.Context, id string) (Endpoint, error)
 }
 
-// Renewer is an [Endpoints] that answers from memory. Before a job is given up because its endpoint is gone it is asked to look again: the endpoint
+// renewer is an [Endpoints] that answers from memory. Before a job is given up because its endpoint is gone it is asked to look again: the endpoint
 // may have been enabled a moment ago, and the job enqueued because of that.
-type Renewer interface {
+type renewer interface {
 	// Renew returns when what was changed before the call is known, or with an error: then the job is put back without an attempt spent.
 	Renew(ctx context.Context) error
 }

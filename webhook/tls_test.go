@@ -180,12 +180,12 @@ func TestOwnTransportIsGuarded(t *testing.T) {
 	t.Parallel()
 	private := newAuthority(t, "private")
 	rec := newTLSReceiver(t, private, nil, func(w http.ResponseWriter, _ *http.Request, _ int) {
-		_, _ = w.Write(make([]byte, MaxRead))
+		_, _ = w.Write(make([]byte, maxRead))
 	})
 	e := endpointAt("e", rec.URL)
 	e.TLS.RootCAs = private.pem
 	s := newSender(t, Config{})
-	if r := send(t, s, e); r.Status != http.StatusOK || len(r.Excerpt) != MaxExcerpt {
+	if r := send(t, s, e); r.Status != http.StatusOK || len(r.Excerpt) != maxExcerpt {
 		t.Errorf("%d, %d bytes", r.Status, len(r.Excerpt))
 	}
 	own, plain := s.client.transports.own[e.TLS.sum()].pooled, s.client.transports.plain.pooled

@@ -105,11 +105,11 @@ func (a *attempt) release(v verdict) {
 // recordOutcome tells those who learn from it how an attempt went that ran. What says something of another destination is not left for the job's own.
 func (a *attempt) recordOutcome(v *verdict, now time.Time) {
 	if a.acquired {
-		heard := v.breaker
-		if v.throttle > 0 && heard == breaker.OutcomeIgnored {
-			heard = breaker.OutcomeSlow // asked to slow down
+		recorded := v.breaker
+		if v.throttle > 0 && recorded == breaker.OutcomeIgnored {
+			recorded = breaker.OutcomeSlow // asked to slow down
 		}
-		a.kind.pool.record(a.started, now, heard)
+		a.kind.pool.record(a.started, now, recorded)
 	}
 	if a.kind.timeout != nil {
 		a.kind.timeout.Record(a.handled, v.breaker)

@@ -66,15 +66,15 @@ func TestUrgentJobsDoNotWaitForTheBacklog(t *testing.T) {
 	for name, limit := range map[string]struct {
 		kind         worker.KindConfig
 		destinations pools.DestinationsConfig
-		patience     time.Duration // of an urgent job
+		maxWait      time.Duration // of an urgent job
 	}{
 		"the kind's bulkhead":           {worker.KindConfig{Bulkhead: 5, Waiting: 5}, pools.DestinationsConfig{}, time.Second},
 		"the destination's concurrency": {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 5}}, time.Second},
 		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: limiter.Config{Rate: 10}}}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := underOverload(t, limit.kind, limit.destinations).worst["urgent"]; got > limit.patience {
-				t.Errorf("an urgent job waited for %s, want at most %s", got, limit.patience)
+			if got := underOverload(t, limit.kind, limit.destinations).worst["urgent"]; got > limit.maxWait {
+				t.Errorf("an urgent job waited for %s, want at most %s", got, limit.maxWait)
 			}
 		})
 	}

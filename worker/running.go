@@ -17,12 +17,12 @@ type runningHandler struct {
 	deadline    *time.Timer // gives the handler up
 }
 
-// start begins: giveUp is called after patience, unless the handler was over by then.
-func (w *runningHandler) start(ctx context.Context, cancel context.CancelCauseFunc, patience time.Duration, giveUp func()) {
+// start begins: giveUp is called after maxWait, unless the handler was over by then.
+func (w *runningHandler) start(ctx context.Context, cancel context.CancelCauseFunc, maxWait time.Duration, giveUp func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx, w.cancel = ctx, cancel
-	w.active, w.deadline = true, time.AfterFunc(patience, giveUp)
+	w.active, w.deadline = true, time.AfterFunc(maxWait, giveUp)
 }
 
 // returned is told that the handler has returned. It reports false if it was given up before.
@@ -63,7 +63,7 @@ func (w *runningHandler) interrupt(cause error, grace time.Duration) bool {
 	return true
 }
 
-// expire ends all patience.
+// expire ends all maxWait.
 func (w *runningHandler) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,7 @@ func TestHandlerIsOverOnce(t *testing.T) {
 }
 
 // Patience ends with the time that the handler had from the beginning, with what an interruption leaves it, or at once.
-func TestPatience(t *testing.T) {
+func TestGiveUpAfter(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lost")
 	for name, c := range map[string]struct {

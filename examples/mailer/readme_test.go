@@ -82,11 +82,11 @@ func TestREADMECommands(t *testing.T) {
 	t.Error("README.md publishes no event")
 }
 
-// shell follows commands in a directory; what runs in the background is heard.
+// shell follows commands in a directory; what runs in the background is got.
 type shell struct {
 	dir, port string
 	env       []string
-	heard     record
+	got       record
 	running   []*exec.Cmd
 }
 
@@ -116,7 +116,7 @@ func (s *shell) follow(t *testing.T, script string) {
 			s.start(t, strings.Replace(line, "./receiver", "exec ./receiver", 1))
 		default:
 			if out, err := s.command(t.Context(), line).CombinedOutput(); err != nil {
-				t.Fatalf("%s: %v\n%s\nin the background:\n%s", line, err, out, s.heard.text())
+				t.Fatalf("%s: %v\n%s\nin the background:\n%s", line, err, out, s.got.text())
 			}
 		}
 	}
@@ -131,7 +131,7 @@ func (s *shell) command(ctx context.Context, line string) *exec.Cmd {
 func (s *shell) start(t *testing.T, line string) {
 	t.Helper()
 	cmd := s.command(context.WithoutCancel(t.Context()), line)
-	cmd.Stdout, cmd.Stderr = &s.heard, &s.heard
+	cmd.Stdout, cmd.Stderr = &s.got, &s.got
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -153,8 +153,8 @@ func (s *shell) stop(t *testing.T) {
 // await waits until something in the background has printed want.
 func (s *shell) await(t *testing.T, want string) {
 	t.Helper()
-	eventually(t, func() bool { return strings.Contains(s.heard.text(), want) }, func() string {
-		return "nothing printed " + want + ":\n" + s.heard.text()
+	eventually(t, func() bool { return strings.Contains(s.got.text(), want) }, func() string {
+		return "nothing printed " + want + ":\n" + s.got.text()
 	})
 }
 

@@ -44,8 +44,8 @@ func cycle(t testing.TB, store idempotency.Store) {
 	}
 }
 
-// crew runs do n times by as many goroutines.
-func crew(n int64, goroutines int, do func()) {
+// workers runs do n times by as many goroutines.
+func workers(n int64, goroutines int, do func()) {
 	var left atomic.Int64
 	left.Store(n)
 	var wg sync.WaitGroup
@@ -68,7 +68,7 @@ func BenchmarkCycle(b *testing.B) {
 			trips, start := store.RoundTrips(), cpuTime()
 			b.ReportAllocs()
 			b.ResetTimer()
-			crew(int64(b.N), jobs, func() { cycle(b, store) })
+			workers(int64(b.N), jobs, func() { cycle(b, store) })
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
 			b.ReportMetric(float64((cpuTime()-start).Microseconds())/float64(b.N), "cpu-us/job")
 			b.ReportMetric(float64(store.RoundTrips()-trips)/float64(b.N), "trips/job")

@@ -23,7 +23,7 @@ func TestConcurrentJobsShareRoundTrips(t *testing.T) {
 	cycle(t, store)
 	before := store.RoundTrips()
 	const jobs = 2000
-	crew(jobs, 64, func() { cycle(t, store) })
+	workers(jobs, 64, func() { cycle(t, store) })
 	if trips := float64(store.RoundTrips()-before) / jobs; trips > 0.15 {
 		t.Errorf("%.3f round trips a job with 64 in flight, want at most 0.15", trips)
 	}

@@ -79,7 +79,7 @@ func (r *Relay) read(ctx context.Context, token int64) (rows []row, leased bool,
 	batch.Queue(begin)
 	batch.Queue(sqlPlan)
 	batch.Queue(sqlLoose)
-	batch.Queue(r.sql.tempo).QueryRow(r.pacing.scan)
+	batch.Queue(r.sql.pacing).QueryRow(r.pacing.scan)
 	batch.Queue(r.sql.claim, token, r.cfg.Lease.Microseconds(), claimShards, paused).Exec(func(tag pgconn.CommandTag) error {
 		leased = tag.RowsAffected() > 0
 		return nil

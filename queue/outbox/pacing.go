@@ -116,7 +116,7 @@ func (r *Relay) renew(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var told bool
-	if err := r.cfg.Pool.QueryRow(ctx, r.sql.tempo).Scan(&told, nil); err != nil {
+	if err := r.cfg.Pool.QueryRow(ctx, r.sql.pacing).Scan(&told, nil); err != nil {
 		return
 	}
 	r.pacing.observe(told)

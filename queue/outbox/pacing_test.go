@@ -81,7 +81,7 @@ func TestBusyRelayIsNotNotified(t *testing.T) {
 func (r *rig) told() bool {
 	r.Helper()
 	var told bool
-	if err := r.pool.QueryRow(r.Context(), r.box.sql.tempo).Scan(&told, nil); err != nil {
+	if err := r.pool.QueryRow(r.Context(), r.box.sql.pacing).Scan(&told, nil); err != nil {
 		r.Fatal(err)
 	}
 	return told

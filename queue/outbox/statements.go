@@ -9,7 +9,7 @@ import (
 // statements are the package's SQL with the names of one schema's tables in it.
 type statements struct {
 	insert, tell                  string
-	told, tempo                   string
+	told, pacing                  string
 	claim, retries, fresh, nextAt string
 	published, retried            string
 	move, again, wake, release    string
@@ -163,7 +163,7 @@ func statementsOf(schema string) statements {
 	r := strings.NewReplacer("{outbox}", name("outbox"), "{waiting}", name("outbox_waiting"), "{shards}", name("outbox_shards"),
 		"{turn}", name("outbox_turn"), "{told}", name("outbox_told"))
 	s := statements{
-		insert: r.Replace(sqlInsert), tell: r.Replace(sqlTell), told: name("outbox_told"), tempo: r.Replace(sqlPacing),
+		insert: r.Replace(sqlInsert), tell: r.Replace(sqlTell), told: name("outbox_told"), pacing: r.Replace(sqlPacing),
 		claim: r.Replace(sqlClaim), retries: r.Replace(sqlRetries), fresh: r.Replace(sqlFresh), nextAt: r.Replace(sqlNextAt),
 		published: r.Replace(sqlPublished), retried: r.Replace(sqlRetried),
 		move: r.Replace(sqlMove), again: r.Replace(sqlAgain), wake: r.Replace(sqlWake), release: r.Replace(sqlRelease),

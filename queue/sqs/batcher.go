@@ -112,7 +112,7 @@ func (b *batcher) pump() {
 		size := len(batch)
 		b.flying++
 		b.aloft += size
-		b.q.b.crew.run(&b.q.b.wg, func() {
+		b.q.b.callers.run(&b.q.b.wg, func() {
 			b.run(b.q.b.base, batch)
 			b.mu.Lock()
 			defer b.mu.Unlock()

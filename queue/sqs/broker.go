@@ -24,10 +24,10 @@ type Broker struct {
 	transport http.RoundTripper
 
 	// base bounds the requests that no caller's context bounds. It ends with Close, when what was pending has been sent.
-	base   context.Context
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // requests and refreshes
-	crew   *callers
+	base    context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // requests and refreshes
+	callers *callers
 
 	closing chan struct{} // closed when Close begins
 
@@ -54,7 +54,7 @@ func newBroker(cfg Config) *Broker {
 		subs:    make(map[*subscription]struct{}),
 	}
 	b.base, b.cancel = context.WithCancel(context.Background())
-	b.crew = newCallers(b.base)
+	b.callers = newCallers(b.base)
 	return b
 }
 
@@ -196,7 +196,7 @@ func (b *Broker) Close() error {
 		errs = append(errs, fmt.Errorf("close: some requests were not answered within %v; the messages they settled come again: %w", closeLimit, queue.ErrUnavailable))
 	}
 	b.cancel()
-	b.crew.wait()
+	b.callers.wait()
 	if b.cfg.Transport == nil {
 		closeIdle(b.transport)
 	}

@@ -42,7 +42,7 @@ func (s *subscription) ask(ctx context.Context, most int, now time.Time) time.Ti
 		s.polls++
 		s.q.polls.Add(1)
 		pollCtx := s.pollCtx
-		s.b.crew.run(&s.wg, func() { s.poll(pollCtx, n, wait) })
+		s.b.callers.run(&s.wg, func() { s.poll(pollCtx, n, wait) })
 	}
 	if s.polls == 0 {
 		return s.notBefore

@@ -28,9 +28,9 @@ type Config struct {
 	// Sender makes test deliveries. Required.
 	Sender *webhook.Sender
 	// Lines, Letters and Board have more to tell of how an endpoint fares. Nil means that it is left out.
-	Lines   webhook.Lines
-	Letters dlq.Store
-	Board   fleet.StatusStore
+	Lines       webhook.Lines
+	Letters     dlq.Store
+	StatusStore fleet.StatusStore
 	// MaxEvent is the most bytes of an event's payload, at most what the broker takes. Zero means 1 MiB.
 	MaxEvent int
 	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means 26 s.

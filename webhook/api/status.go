@@ -37,9 +37,9 @@ type StatusSources struct {
 	Registry *endpoints.Registry
 	Journal  journal.Store
 	// Lines, Letters and Board may be nil: what they would tell is absent then.
-	Lines   webhook.Lines
-	Letters dlq.Store
-	Board   fleet.StatusStore
+	Lines       webhook.Lines
+	Letters     dlq.Store
+	StatusStore fleet.StatusStore
 }
 
 // Status asks for one endpoint: the health, the board, the newest call, and three counts.
@@ -49,8 +49,8 @@ func (s StatusSources) Status(ctx context.Context, e endpoints.Entry) (Status, e
 		return Status{}, err
 	}
 	out := Status{Health: ShowHealth(h)}
-	if s.Board != nil {
-		reports, err := s.Board.Reports(ctx)
+	if s.StatusStore != nil {
+		reports, err := s.StatusStore.Reports(ctx)
 		if err == nil || len(reports) > 0 { // a report of another version is left out
 			v := fleet.Look(reports, e.ID)
 			out.Breaker = &v
@@ -105,7 +105,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s, err := StatusSources{
-		Registry: a.cfg.Registry, Journal: a.cfg.Journal, Lines: a.cfg.Lines, Letters: a.cfg.Letters, Board: a.cfg.Board,
+		Registry: a.cfg.Registry, Journal: a.cfg.Journal, Lines: a.cfg.Lines, Letters: a.cfg.Letters, StatusStore: a.cfg.StatusStore,
 	}.Status(r.Context(), e)
 	if err != nil {
 		return err

@@ -35,12 +35,12 @@ func TestHealthTellsAll(t *testing.T) {
 	ctx := t.Context()
 	file := got(sqlitefile.OpenMemory(ctx))(t)
 	t.Cleanup(func() { must(t, file.Close()) })
-	lines, letters, board := got(journalsqlite.New(ctx, file))(t), got(dlqsqlite.New(ctx, file))(t), got(fleetsqlite.New(ctx, file))(t)
-	r := newRig(t, func(c *api.Config) { c.Lines, c.Letters, c.Board = lines, letters, board })
+	lines, letters, store := got(journalsqlite.New(ctx, file))(t), got(dlqsqlite.New(ctx, file))(t), got(fleetsqlite.New(ctx, file))(t)
+	r := newRig(t, func(c *api.Config) { c.Lines, c.Letters, c.StatusStore = lines, letters, store })
 	r.add(`{"id":"shop","url":"https://example.com/","ordered":true}`)
 	now := time.Now().UTC().Truncate(time.Second)
 	got(r.store.Report(ctx, []endpoints.Delta{{Endpoint: "shop", Failures: 7, FirstFailure: now.Add(-time.Hour)}}))(t)
-	must(t, board.Publish(ctx, fleet.Report{ID: "w", Owner: "w", Sent: now, Destinations: []fleet.Destination{
+	must(t, store.Publish(ctx, fleet.Report{ID: "w", Owner: "w", Sent: now, Destinations: []fleet.Destination{
 		{Name: "shop", State: "open", Reason: "breaker_open", Since: now, Next: now.Add(time.Minute), Waiting: 2},
 	}}))
 	must(t, r.journal.Log(ctx, []journal.Attempt{{Tenant: "default", Endpoint: "shop", Event: "a", Job: "shop:a", Number: 1, At: now, Status: 503, Phase: "answered"}}))

@@ -22,13 +22,13 @@ import (
 
 const quick = 20 * time.Millisecond
 
-// plant is everything together: registry, mirror, keeper, sender and worker, with a receiver that answers what status says.
+// plant is everything together: registry, mirror, disabler, sender and worker, with a receiver that answers what status says.
 type plant struct {
 	t        *testing.T
 	keys     *endpoints.Keyring
 	registry *endpoints.Registry
 	mirror   *endpoints.Mirror
-	keeper   *endpoints.AutoDisabler
+	disabler *endpoints.AutoDisabler
 	client   *worker.Client
 	settled  chan worker.Settled
 	changed  chan webhook.Endpoint // as the worker's destinations follow
@@ -42,7 +42,7 @@ func newPlant(t *testing.T) *plant {
 	return newPlantOn(t, open(t), quick, func(*endpoints.AutoDisablerConfig) {})
 }
 
-// newPlantOn has its registry in store, and a mirror that looks for changes that often. change may alter the keeper.
+// newPlantOn has its registry in store, and a mirror that looks for changes that often. change may alter the disabler.
 func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change func(*endpoints.AutoDisablerConfig)) *plant {
 	t.Helper()
 	ctx := context.Background()
@@ -74,7 +74,7 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 
 	var w *worker.Worker
 	p.mirror, err = endpoints.NewMirror(endpoints.MirrorConfig{Registry: p.registry, Interval: every, OnChange: func(e webhook.Endpoint, deleted bool) {
-		if err := webhook.Apply(w.Destinations(), time.Now(), e, deleted); err != nil {
+		if err := webhook.Apply(w.Destinations(), time.Now(), e, webhook.DestinationConfig(e), deleted); err != nil {
 			t.Error(err)
 		}
 		p.changed <- e
@@ -83,14 +83,14 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 	quiet := slog.New(slog.DiscardHandler)
 	cfg := endpoints.AutoDisablerConfig{Registry: p.registry, Endpoints: p.mirror, Client: p.client, Interval: quick, Logger: quiet}
 	change(&cfg)
-	p.keeper, err = endpoints.NewAutoDisabler(cfg)
+	p.disabler, err = endpoints.NewAutoDisabler(cfg)
 	check(t, err)
 	kinds := worker.NewRegistry()
 	worker.Handle(kinds, worker.Kind[endpoints.Disabled]{Name: endpoints.KindDisabled}, func(_ context.Context, d endpoints.Disabled) error {
 		p.notices <- d
 		return nil
 	})
-	sender, err := webhook.Register(kinds, webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: p.keeper.Observe})
+	sender, err := webhook.Register(kinds, webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: p.disabler.Observe})
 	check(t, err)
 	t.Cleanup(sender.Close)
 	w, err = worker.New(worker.Config{
@@ -101,7 +101,7 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	for _, run := range []func(context.Context) error{p.mirror.Run, p.keeper.Run, w.Run} {
+	for _, run := range []func(context.Context) error{p.mirror.Run, p.disabler.Run, w.Run} {
 		running.Go(func() {
 			if err := run(ctx); err != nil {
 				t.Error(err)
@@ -202,7 +202,7 @@ func TestStatesOfADelivery(t *testing.T) {
 	if s := p.deliver("evt_3", ended(worker.SettlementDeadLetter)); s.Cause != dlq.CauseEndpointGone {
 		t.Errorf("dead of %s", s.Cause)
 	}
-	p.seen(webhook.StateDisabled, webhook.ReasonGone) // the keeper told everybody
+	p.seen(webhook.StateDisabled, webhook.ReasonGone) // the disabler told everybody
 	p.status.Store(http.StatusOK)
 	before := p.calls.Load()
 	if s := p.deliver("evt_4", ended(worker.SettlementDeadLetter)); s.Cause != dlq.CauseEndpointGone || p.calls.Load() != before {

@@ -32,9 +32,9 @@ func TestShortSchedule(t *testing.T) {
 		p.fail("a", 10*time.Second, 2*time.Minute)
 		o.want("a", "active", 0, 0)
 		p.saw("a", "evt", 200)
-		p.fail("a", 10*time.Second, time.Hour-beat)
+		p.fail("a", 10*time.Second, time.Hour-everyTick)
 		o.want("a", "active", 0, 0)
-		p.fail("a", 10*time.Second, 3*beat)
+		p.fail("a", 10*time.Second, 3*everyTick)
 		o.want("a", "disabled failing", 1, 1)
 	})
 }

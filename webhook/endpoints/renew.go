@@ -4,16 +4,14 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/caisson-go/caisson/webhook"
 )
 
 // renewEvery bounds how often callers of Renew make a mirror look.
 const renewEvery = 50 * time.Millisecond
 
-var _ webhook.Renewer = (*Mirror)(nil)
+var _ interface{ Renew(context.Context) error } = (*Mirror)(nil)
 
-// Renew implements [webhook.Renewer]: it has the mirror look for changes and returns when that is done. What was changed before the call is known
+// Renew has the mirror look for changes and returns when that is done. What was changed before the call is known
 // then. Calls that come at the same time share a look. An error says that the store could not be asked, or ctx ended; a mirror whose Run is over
 // never answers otherwise.
 func (m *Mirror) Renew(ctx context.Context) error {

@@ -98,7 +98,7 @@ func TestEnabledAMomentAgo(t *testing.T) {
 	p := newPlantOn(t, open(t), time.Hour, func(*endpoints.AutoDisablerConfig) {})
 	p.status.Store(http.StatusGone)
 	p.deliver("evt_1", ended(worker.SettlementDeadLetter))
-	p.disabled() // by the keeper
+	p.disabled() // by the disabler
 	must(t)(p.registry.Enable(t.Context(), "shop"))
 	p.status.Store(http.StatusOK)
 	p.deliver("evt_2", func(s worker.Settled) bool {

@@ -75,7 +75,7 @@ func TestStatesRefuse(t *testing.T) {
 	if _, err := r.Pause(t.Context(), "a", "two\nlines"); err == nil {
 		t.Error("paused for a reason of two lines")
 	}
-	for _, reason := range []string{webhook.ReasonGone, webhook.ReasonFailing} { // only a keeper may say so
+	for _, reason := range []string{webhook.ReasonGone, webhook.ReasonFailing} { // only a disabler may say so
 		_, err1 := r.Pause(t.Context(), "a", reason)
 		_, _, err2 := r.Disable(t.Context(), "a", reason)
 		if !errors.Is(err1, endpoints.ErrInvalid) || !errors.Is(err2, endpoints.ErrInvalid) {

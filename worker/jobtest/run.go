@@ -26,7 +26,7 @@ func (b *Bench) Work() worker.Settled {
 	busy := b.busy()
 	b.stepper.admit(next.queue)
 	defer b.stepper.shut()
-	patience := time.After(b.cfg.MaxWait)
+	maxWait := time.After(b.cfg.MaxWait)
 	for {
 		changed := b.ledger.changes()
 		for _, s := range b.ledger.settledFrom(seen) {
@@ -40,7 +40,7 @@ func (b *Bench) Work() worker.Settled {
 		}
 		select {
 		case <-changed:
-		case <-patience:
+		case <-maxWait:
 			b.t.Fatalf("jobtest: Work: no delivery was settled within %s; left are:\n%s", b.cfg.MaxWait, b.left())
 		}
 	}
@@ -85,7 +85,7 @@ func (b *Bench) Drain() {
 	b.t.Helper()
 	b.stepper.openAll()
 	defer b.stepper.shut()
-	patience := time.After(b.cfg.MaxWait)
+	maxWait := time.After(b.cfg.MaxWait)
 	for {
 		changed := b.ledger.changes()
 		synctest.Wait()
@@ -94,7 +94,7 @@ func (b *Bench) Drain() {
 		}
 		select {
 		case <-changed:
-		case <-patience:
+		case <-maxWait:
 			b.t.Fatalf("jobtest: Drain: the queues are not empty after %s; left are:\n%s", b.cfg.MaxWait, b.left())
 		}
 	}

@@ -38,11 +38,11 @@ func (p *probe[T]) get() (T, error) {
 	running := p.running
 	p.mu.Unlock()
 
-	patience := time.NewTimer(p.cfg.ScrapeTimeout)
-	defer patience.Stop()
+	maxWait := time.NewTimer(p.cfg.ScrapeTimeout)
+	defer maxWait.Stop()
 	select {
 	case <-running:
-	case <-patience.C:
+	case <-maxWait.C:
 		return none, errNoAnswer
 	}
 	p.mu.Lock()

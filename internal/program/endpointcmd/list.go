@@ -121,7 +121,7 @@ func (p *program) show(ctx context.Context, s *session, id string) error {
 		return err
 	}
 	fares, err := api.StatusSources{
-		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, Board: s.open.Statuses,
+		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, StatusStore: s.open.Statuses,
 	}.Status(ctx, e)
 	if err != nil {
 		return err

@@ -130,7 +130,7 @@ func (s *Settings) api(p ServiceConfig, registry *endpoints.Registry, r *Service
 	}
 	return api.New(api.Config{
 		Registry: registry, Guard: s.guard, Publisher: r.publisher, Journal: p.Backends.Journal, Recovery: again, Sender: sender,
-		Lines: p.Backends.Lines, Letters: p.Backends.Letters, Board: p.Backends.Statuses,
+		Lines: p.Backends.Lines, Letters: p.Backends.Letters, StatusStore: p.Backends.Statuses,
 		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Backends.Broker.Capabilities(p.Queue).MaxBody), Logger: p.Logger,
 	})
 }
@@ -141,7 +141,7 @@ func (r *Service) changed(e webhook.Endpoint, deleted bool) {
 	r.owners.changed(e, deleted)
 	own := webhook.DestinationConfig(e)
 	own.Breaker = r.config.Breaker
-	if err := webhook.ApplyWith(r.limits, time.Now(), e, own, deleted); err != nil {
+	if err := webhook.Apply(r.limits, time.Now(), e, own, deleted); err != nil {
 		r.config.Logger.Error("the limits of a webhook endpoint could not be set: it keeps those that it had", "endpoint", e.ID, "error", err)
 	}
 }

@@ -41,13 +41,13 @@ var topLevel = []string{
 	".ci", ".gitattributes", ".gitignore", ".golangci.yml",
 }
 
-// Strays returns the names that do not belong at the top level. What .gitignore leaves out is not asked for.
-func Strays(names []string) []string {
-	var strays []string
+// Misplaced returns the names that do not belong at the top level. What .gitignore leaves out is not asked for.
+func Misplaced(names []string) []string {
+	var misplaced []string
 	for _, name := range names {
 		if !slices.Contains(topLevel, name) {
-			strays = append(strays, name)
+			misplaced = append(misplaced, name)
 		}
 	}
-	return strays
+	return misplaced
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestFilesAreSmall(t *testing.T) {
-	t.Parallel()
+func filesAreSmall(t *testing.T) {
+	t.Helper()
 	lines := map[string]int{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -64,9 +64,9 @@ func TestTooLongIsFound(t *testing.T) {
 	}
 }
 
-// TestDocs asks each package for a doc.go whose comment says more than one sentence.
-func TestDocs(t *testing.T) {
-	t.Parallel()
+// packagesSayWhatTheyPromise asks each package for a doc.go whose comment says more than one sentence.
+func packagesSayWhatTheyPromise(t *testing.T) {
+	t.Helper()
 	for _, p := range modulePackages(t) {
 		doc := filepath.Join(p.dir(), "doc.go")
 		file, err := parser.ParseFile(token.NewFileSet(), doc, nil, parser.ParseComments|parser.PackageClauseOnly)
@@ -91,8 +91,8 @@ func sentences(text string) int {
 	return n
 }
 
-func TestTopLevel(t *testing.T) {
-	t.Parallel()
+func topLevelIsKnown(t *testing.T) {
+	t.Helper()
 	ignored := ignorePatterns(t)
 	entries, err := os.ReadDir(root)
 	if err != nil {
@@ -104,10 +104,10 @@ func TestTopLevel(t *testing.T) {
 			names = append(names, e.Name())
 		}
 	}
-	for _, name := range Strays(names) {
+	for _, name := range Misplaced(names) {
 		t.Errorf("%s does not belong at the top level: move it, or add it to topLevel and docs/architecture.md", name)
 	}
-	if diff := cmp.Diff([]string{"util"}, Strays([]string{"queue", "util", "go.mod"})); diff != "" {
+	if diff := cmp.Diff([]string{"util"}, Misplaced([]string{"queue", "util", "go.mod"})); diff != "" {
 		t.Errorf("Strays (-want +got):\n%s", diff)
 	}
 }

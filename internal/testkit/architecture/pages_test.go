@@ -43,8 +43,8 @@ func readPages(t *testing.T) map[string]string {
 }
 
 // Prose can be read side by side, and in a terminal.
-func TestPagesAreNarrow(t *testing.T) {
-	t.Parallel()
+func pagesAreNarrow(t *testing.T) {
+	t.Helper()
 	pages := readPages(t)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
 		for _, fault := range TooWide(name, pages[name]) {
@@ -62,8 +62,8 @@ func TestPagesAreNarrow(t *testing.T) {
 }
 
 // Each link into the repository leads to a file, and to a heading if it names one.
-func TestLinks(t *testing.T) {
-	t.Parallel()
+func linksLead(t *testing.T) {
+	t.Helper()
 	pages := readPages(t)
 	repository := os.DirFS(root)
 	for _, name := range slices.Sorted(maps.Keys(pages)) {
@@ -96,8 +96,8 @@ func TestAnchors(t *testing.T) {
 }
 
 // A stranger reads README.md to its end.
-func TestREADMEIsShort(t *testing.T) {
-	t.Parallel()
+func readmeIsShort(t *testing.T) {
+	t.Helper()
 	words := 0
 	prose(readPages(t)["README.md"], func(_ int, line string) {
 		if !strings.HasPrefix(line, "|") {

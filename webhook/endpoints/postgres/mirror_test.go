@@ -45,11 +45,11 @@ func TestAMirrorOutlivesItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	heard := make(chan webhook.Endpoint, 100)
+	got := make(chan webhook.Endpoint, 100)
 	logs := &lines{seen: make(chan string, 100)}
 	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{
 		Registry: worker, Interval: 50 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(logs, nil)),
-		OnChange: func(e webhook.Endpoint, _ bool) { heard <- e },
+		OnChange: func(e webhook.Endpoint, _ bool) { got <- e },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -66,12 +66,12 @@ func TestAMirrorOutlivesItsServer(t *testing.T) {
 	await := func(id string, state webhook.State) {
 		t.Helper()
 		select {
-		case e := <-heard:
+		case e := <-got:
 			if e.ID != id || e.State != state {
-				t.Fatalf("heard of %s, %s, want %s, %s", e.ID, e.State, id, state)
+				t.Fatalf("got of %s, %s, want %s, %s", e.ID, e.State, id, state)
 			}
 		case <-time.After(30 * time.Second):
-			t.Fatalf("never heard of %s", id)
+			t.Fatalf("never got of %s", id)
 		}
 	}
 	await("a", webhook.StateActive)

@@ -152,8 +152,8 @@ func (o *office) work() (stop func()) {
 	}
 }
 
-// beat is the interval of mirrors and keepers: hours of virtual time go by faster than with the usual second.
-const beat = time.Minute
+// everyTick is the interval of mirrors and keepers: hours of virtual time go by faster than with the usual second.
+const everyTick = time.Minute
 
 // process is one worker process, as far as endpoints are concerned.
 type process struct {
@@ -162,11 +162,11 @@ type process struct {
 	stop   func()
 }
 
-// start runs a mirror and a keeper.
+// start runs a mirror and a disabler.
 func (o *office) start(change func(*endpoints.AutoDisablerConfig)) process {
 	o.t.Helper()
 	logger := slog.New(slog.NewTextHandler(o.log, nil))
-	cfg := endpoints.AutoDisablerConfig{Registry: o.registry, Client: o.client, Interval: beat, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
+	cfg := endpoints.AutoDisablerConfig{Registry: o.registry, Client: o.client, Interval: everyTick, Logger: logger, OnDisabled: func(e webhook.Endpoint) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.disabled = append(o.disabled, e)
@@ -174,21 +174,21 @@ func (o *office) start(change func(*endpoints.AutoDisablerConfig)) process {
 	if change != nil {
 		change(&cfg)
 	}
-	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: cfg.Registry, Interval: beat, Logger: slog.New(slog.DiscardHandler)})
+	mirror, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: cfg.Registry, Interval: everyTick, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	cfg.Endpoints = mirror
-	keeper, err := endpoints.NewAutoDisabler(cfg)
+	disabler, err := endpoints.NewAutoDisabler(cfg)
 	if err != nil {
 		o.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = mirror.Run(ctx) })
-	running.Go(func() { _ = keeper.Run(ctx) })
+	running.Go(func() { _ = disabler.Run(ctx) })
 	synctest.Wait()
-	return process{keeper, mirror, func() {
+	return process{disabler, mirror, func() {
 		cancel()
 		running.Wait()
 	}}

@@ -46,8 +46,8 @@ func TestProcessesDisableOnce(t *testing.T) {
 				defer p.stop()
 				all = append(all, p)
 			}
-			time.Sleep(beat / 2) // between two steps of the keepers
-			for i := range 38 {  // it is due for the last two
+			time.Sleep(everyTick / 2) // between two steps of the keepers
+			for i := range 38 {       // it is due for the last two
 				for j, p := range all {
 					p.saw("a", fmt.Sprint(i, j), 500)
 				}

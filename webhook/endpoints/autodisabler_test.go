@@ -177,7 +177,7 @@ func TestEnabledEndpointStartsAnew(t *testing.T) {
 		if _, err := o.registry.Enable(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		p.fail("a", time.Minute, 5*time.Hour)
 		o.want("a", "active", 1, 1)
 		p.fail("a", time.Minute, time.Hour)
@@ -193,7 +193,7 @@ func TestGoneIsDisabledAtOnce(t *testing.T) {
 		defer p.stop()
 		p.saw("a", "evt", 410)
 		p.saw("nobody", "evt", 410)
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("a", "disabled gone", 1, 1)
 		o.want("b", "active", 1, 1)
 		o.store.setAway(true)
@@ -201,7 +201,7 @@ func TestGoneIsDisabledAtOnce(t *testing.T) {
 		time.Sleep(time.Hour)
 		o.want("b", "active", 1, 1)
 		o.store.setAway(false)
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("b", "disabled gone", 2, 2)
 		if n := o.log.count("could not be disabled"); n == 0 || n > 61 {
 			t.Errorf("told %d times in an hour", n)
@@ -217,16 +217,16 @@ func TestGoneIsOfItsTime(t *testing.T) {
 		defer p.stop()
 		o.store.setAway(true)
 		p.saw("a", "evt", 410)
-		time.Sleep(2*beat + time.Second) // between two steps of the keeper
+		time.Sleep(2*everyTick + time.Second) // between two steps of the disabler
 		o.store.setAway(false)
 		if _, _, err := o.registry.DisableAs(t.Context(), "a", webhook.ReasonGone); err != nil {
 			t.Fatal(err)
 		}
 		must(t)(o.registry.Enable(t.Context(), "a"))
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("a", "active", 0, 0)
 		p.saw("a", "evt", 410)
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("a", "disabled gone", 1, 1)
 	}, "a")
 }
@@ -243,13 +243,13 @@ func TestAbsentStore(t *testing.T) {
 		p.fail("b", time.Minute, 7*time.Hour)
 		other.saw("a", "evt", 200)
 		o.store.setAway(false)
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("a", "active", 0, 0)
 		o.want("b", "active", 0, 0)
 		if h, err := o.registry.Health(t.Context(), "b"); err != nil || h.Failures != 7*60 {
 			t.Errorf("%+v, %v", h, err)
 		}
-		p.fail("b", beat, 2*beat) // that was the first news of the rest
+		p.fail("b", everyTick, 2*everyTick) // that was the first news of the rest
 		o.want("b", "disabled failing", 1, 1)
 		p.saw("a", "evt", 500)
 		other.stop()
@@ -277,7 +277,7 @@ func TestNoticeSurvivesItsProcess(t *testing.T) {
 		p, other := o.start(nil), o.start(nil)
 		defer p.stop()
 		defer other.stop()
-		time.Sleep(2 * beat)
+		time.Sleep(2 * everyTick)
 		o.want("a", "disabled failing", 0, 1)
 		time.Sleep(23 * time.Hour)
 		o.want("a", "disabled failing", 0, 1)
@@ -319,7 +319,7 @@ func TestFleetWideFailure(t *testing.T) {
 		}
 		p.stop()
 		p = o.start(nil) // a process that begins in the middle of it looks around first
-		p.fail("e00", beat, 5*time.Minute)
+		p.fail("e00", everyTick, 5*time.Minute)
 		o.want("e00", "active", 0, 0)
 		call(60, 16)
 		o.want("e00", "active", 0, 0)
@@ -341,7 +341,7 @@ func TestFleetWideFailure(t *testing.T) {
 	}, ids...)
 }
 
-func TestKeeperConfigRefused(t *testing.T) {
+func TestAutoDisablerConfigRefused(t *testing.T) {
 	t.Parallel()
 	r := registry(t, open(t), ring(t, endpoints.NewKey()))
 	m, err := endpoints.NewMirror(endpoints.MirrorConfig{Registry: r})

@@ -117,11 +117,11 @@ type AutoDisabler struct {
 	warned   time.Time
 }
 
-// NewAutoDisabler returns a keeper. Give its Observe to the sender.
+// NewAutoDisabler returns a disabler. Give its Observe to the sender.
 func NewAutoDisabler(cfg AutoDisablerConfig) (*AutoDisabler, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
-		return nil, fmt.Errorf("webhook endpoints: keeper: %w", err)
+		return nil, fmt.Errorf("webhook endpoints: disabler: %w", err)
 	}
 	return &AutoDisabler{
 		cfg: cfg, tally: newTally(), gone: make(map[string]*webhook.Attempt),

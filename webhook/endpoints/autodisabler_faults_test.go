@@ -27,7 +27,7 @@ type remote struct {
 	schema   string
 	store    *tallied
 	operator *endpoints.Registry
-	disabled atomic.Int64 // times that the keeper told
+	disabled atomic.Int64 // times that the disabler told
 }
 
 // tallied is a store that says when a report begins, to whoever waits for one.
@@ -63,10 +63,10 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-// failing tells the keeper of seven hours of failures, and of more until the test ends.
+// failing tells the disabler of seven hours of failures, and of more until the test ends.
 func (r *remote) failing() {
 	saw := func(event string, at time.Time) {
-		r.keeper.Observe(webhook.Attempt{Endpoint: "dead", Event: event, At: at, Response: webhook.Response{Status: http.StatusInternalServerError}})
+		r.disabler.Observe(webhook.Attempt{Endpoint: "dead", Event: event, At: at, Response: webhook.Response{Status: http.StatusInternalServerError}})
 	}
 	for ago := 7 * time.Hour; ago > 0; ago -= 10 * time.Minute {
 		saw(ago.String(), time.Now().Add(-ago))
@@ -125,7 +125,7 @@ CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON %[1]s.webhook_endpoints DEFERRABL
 	}
 }
 
-// wantOnce fails the test unless the endpoint was disabled once, by the keeper of the plant or by another, and stays so.
+// wantOnce fails the test unless the endpoint was disabled once, by the disabler of the plant or by another, and stays so.
 func (r *remote) wantOnce(byOurs int64) {
 	r.t.Helper()
 	r.seen(webhook.StateDisabled, webhook.ReasonFailing)
@@ -145,8 +145,8 @@ func (r *remote) wantOnce(byOurs int64) {
 	}
 }
 
-// TestKeeperThroughFaults: whenever its connections are cut or swallow everything, what it was about to do is done once, and deliveries go on.
-func TestKeeperThroughFaults(t *testing.T) {
+// TestAutoDisablerThroughFaults: whenever its connections are cut or swallow everything, what it was about to do is done once, and deliveries go on.
+func TestAutoDisablerThroughFaults(t *testing.T) {
 	t.Parallel()
 	for name, through := range map[string]func(r *remote){
 		"cut while it tallies": func(r *remote) {
