@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	endpointsqlite "github.com/caisson-go/caisson/webhook/endpoints/sqlite"
@@ -54,15 +53,11 @@ func TestExplainEndpoints(t *testing.T) {
 // addGone adds an endpoint that has answered 410: only a worker's own keeper makes one of those.
 func (c *cast) addGone(id, key string) {
 	c.t.Helper()
-	file, err := sqlitefile.Open(c.t.Context(), sqlitefile.Config{Path: c.db})
+	store, err := endpointsqlite.Open(c.t.Context(), endpointsqlite.Config{Path: c.db})
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer func() { _ = file.Close() }()
-	store, err := endpointsqlite.New(c.t.Context(), file)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	defer func() { _ = store.Close() }()
 	keys, err := endpoints.ParseKeyring(key)
 	if err != nil {
 		c.t.Fatal(err)

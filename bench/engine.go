@@ -160,14 +160,16 @@ func rawCycle(ctx context.Context, b *embedded.Broker, c config) error {
 // workerRound does the same through client and worker, with a handler that does nothing.
 func workerRound(c config, keyed bool) (r round, err error) {
 	err = withBroker(func(ctx context.Context, b *embedded.Broker) error {
-		claims, err := claimsqlite.New(ctx, b.File())
+		claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: b.Path()})
 		if err != nil {
 			return err
 		}
-		dead, err := dlqsqlite.New(ctx, b.File())
+		defer func() { _ = claims.Close() }()
+		dead, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: b.Path()})
 		if err != nil {
 			return err
 		}
+		defer func() { _ = dead.Close() }()
 		start := time.Now()
 		if err := enqueueAll(ctx, worker.ClientConfig{Broker: b}, c.size, c.jobs); err != nil {
 			return err

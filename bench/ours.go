@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -180,14 +179,10 @@ func withClaims(ctx context.Context, fn func(*claimsqlite.Store) error) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	file, err := sqlitefile.Open(ctx, sqlitefile.Config{Path: filepath.Join(dir, "claims.db")})
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: filepath.Join(dir, "claims.db")})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	claims, err := claimsqlite.New(ctx, file)
-	if err != nil {
-		return err
-	}
+	defer func() { _ = claims.Close() }()
 	return fn(claims)
 }

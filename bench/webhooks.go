@@ -145,10 +145,11 @@ func memoryHooks(ctx context.Context, h *hooks, done func()) error {
 // fullHooks delivers from the embedded queue, with claims in the same file. Enqueuing is not measured.
 func fullHooks(ctx context.Context, h *hooks, done func()) error {
 	return withBroker(func(_ context.Context, b *embedded.Broker) error {
-		claims, err := claimsqlite.New(ctx, b.File())
+		claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: b.Path()})
 		if err != nil {
 			return err
 		}
+		defer func() { _ = claims.Close() }()
 		client, err := worker.NewClient(worker.ClientConfig{Broker: b})
 		if err != nil {
 			return err

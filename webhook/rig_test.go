@@ -32,16 +32,18 @@ func newRig(t *testing.T) *rig {
 	ctx := context.Background()
 	r := &rig{t: t, events: make(chan worker.Settled, 1000), opened: make(chan breaker.Transition, 100)}
 	var err error
-	if r.broker, err = embedded.OpenMemory(ctx); err != nil {
+	if r.broker, err = embedded.Open(ctx, embedded.Config{Path: ":memory:"}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.broker.Close() })
-	if r.claims, err = claimsqlite.New(ctx, r.broker.File()); err != nil {
+	if r.claims, err = claimsqlite.Open(ctx, claimsqlite.Config{Path: r.broker.Path()}); err != nil {
 		t.Fatal(err)
 	}
-	if r.dead, err = dlqsqlite.New(ctx, r.broker.File()); err != nil {
+	t.Cleanup(func() { _ = r.claims.Close() })
+	if r.dead, err = dlqsqlite.Open(ctx, dlqsqlite.Config{Path: r.broker.Path()}); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = r.dead.Close() })
 	if err := r.broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}

@@ -32,10 +32,11 @@ func TestCompletionAndAckAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := memoryRig(t)
-		store, err := claimsqlite.New(t.Context(), r.broker.File())
+		store, err := claimsqlite.Open(t.Context(), claimsqlite.Config{Path: r.broker.Path()})
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = store.Close() })
 		registry := worker.NewRegistry()
 		work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
 		counting := &countingClaims{Store: store}

@@ -64,18 +64,20 @@ func (h *countingHandle) Settle(ctx context.Context, s queue.Settlement) error {
 func memoryRig(t *testing.T) *rig {
 	t.Helper()
 	ctx := context.Background()
-	broker, err := embedded.OpenMemory(ctx)
+	broker, err := embedded.Open(ctx, embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := claimsqlite.New(ctx, broker.File())
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := dlqsqlite.New(ctx, broker.File())
+	t.Cleanup(func() { _ = claims.Close() })
+	dead, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = dead.Close() })
 	if err := broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}

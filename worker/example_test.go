@@ -29,19 +29,21 @@ var SendInvoice = worker.Kind[Invoice]{
 func Example() {
 	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
 	defer stop()
-	broker, err := embedded.OpenMemory(ctx) // embedded.Open names a file
+	broker, err := embedded.Open(ctx, embedded.Config{Path: ":memory:"}) // or the path of a file
 	if err != nil {
 		panic(err)
 	}
 	defer func() { _ = broker.Close() }()
-	claims, err := claimsqlite.New(ctx, broker.File())
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: broker.Path()}) // in the queue's own file
 	if err != nil {
 		panic(err)
 	}
-	letters, err := dlqsqlite.New(ctx, broker.File())
+	defer func() { _ = claims.Close() }()
+	letters, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		panic(err)
 	}
+	defer func() { _ = letters.Close() }()
 
 	registry := worker.NewRegistry()
 	worker.Handle(registry, SendInvoice, func(ctx context.Context, i Invoice) error {

@@ -14,15 +14,16 @@ import (
 // A probe that outlives its lease has no voice, so a breaker whose lease is shorter than its jobs would never close again.
 func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	t.Parallel()
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = broker.Close() })
-	dead, err := dlqsqlite.New(t.Context(), broker.File())
+	dead, err := dlqsqlite.Open(t.Context(), dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = dead.Close() })
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "long", Config: worker.KindConfig{Timeout: 10 * time.Minute}}, nop)
 	one := pools.DestinationConfig{Breaker: breaker.Config{MinimumCalls: 1, Probes: 1}}

@@ -18,7 +18,7 @@ func nop(context.Context, []byte) error { return nil }
 // Everything that is wrong with a registration or configuration is refused before the first job, all at once, naming field, value and way out.
 func TestNewRefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}

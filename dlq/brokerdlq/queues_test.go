@@ -9,7 +9,6 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/internal/testkit/brokerdlqtest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 
 func inMemory(t *testing.T) *embedded.Broker {
 	t.Helper()
-	b, err := embedded.OpenMemory(t.Context())
+	b, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,15 +43,11 @@ func closed(t *testing.T, c interface{ Close() error }) {
 
 func newStore(t *testing.T) dlq.Store {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	closed(t, file)
-	store, err := sqlite.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed(t, store)
 	return store
 }
 

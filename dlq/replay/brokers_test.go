@@ -98,10 +98,11 @@ func (w world) open(ctx context.Context, do func(store dlq.Store, b queue.Broker
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
 	if w.Postgres == "" {
-		store, err := sqlite.New(ctx, b.(*embedded.Broker).File())
+		store, err := sqlite.Open(ctx, sqlite.Config{Path: b.(*embedded.Broker).Path()})
 		if err != nil {
 			return err
 		}
+		defer func() { _ = store.Close() }()
 		return do(store, b)
 	}
 	pool, err := pgdb.Open(ctx, pgdb.Config{URL: w.Postgres})

@@ -16,10 +16,15 @@ import (
 
 func openClaims(t *testing.T) idempotency.Store {
 	t.Helper()
-	store, err := claims.New(t.Context(), dlqtest.MemoryFile(t))
+	store, err := claims.Open(t.Context(), claims.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return store
 }
 

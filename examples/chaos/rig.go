@@ -60,13 +60,23 @@ func run(ctx context.Context, s setup) (o *observed, err error) {
 			return nil, err
 		}
 	}
-	broker, err := embedded.OpenMemory(ctx)
+	broker, err := embedded.Open(ctx, embedded.Config{Path: ":memory:"})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, broker.Close()) }()
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: broker.Path()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, claims.Close()) }()
+	letters, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: broker.Path()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, letters.Close()) }()
 	o = newObserved(s, e)
-	w, sender, err := s.worker(ctx, broker, e, o)
+	w, sender, err := s.worker(ctx, stores{broker, claims, letters}, e, o)
 	if err != nil {
 		return nil, err
 	}
@@ -89,17 +99,16 @@ func run(ctx context.Context, s setup) (o *observed, err error) {
 	return o, err
 }
 
+// stores are what a worker works on.
+type stores struct {
+	broker  *embedded.Broker
+	claims  *claimsqlite.Store
+	letters *dlqsqlite.Store
+}
+
 // worker makes the worker and its sender.
-func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint, o *observed) (*worker.Worker, *webhook.Sender, error) {
-	if err := broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
-		return nil, nil, err
-	}
-	claims, err := claimsqlite.New(ctx, broker.File())
-	if err != nil {
-		return nil, nil, err
-	}
-	letters, err := dlqsqlite.New(ctx, broker.File())
-	if err != nil {
+func (s setup) worker(ctx context.Context, in stores, e *endpoint, o *observed) (*worker.Worker, *webhook.Sender, error) {
+	if err := in.broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
 		return nil, nil, err
 	}
 	guard, err := webhook.NewGuard(webhook.GuardConfig{AnyPort: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -122,7 +131,7 @@ func (s setup) worker(ctx context.Context, broker *embedded.Broker, e *endpoint,
 	}
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
 	w, err := worker.New(worker.Config{
-		Broker: broker, Registry: registry, Store: claims, DeadLetters: letters, Concurrency: 64, Observers: []worker.Observer{o}, Hold: s.hold,
+		Broker: in.broker, Registry: registry, Store: in.claims, DeadLetters: in.letters, Concurrency: 64, Observers: []worker.Observer{o}, Hold: s.hold,
 		Destinations: pools.DestinationsConfig{Default: s.destination},
 		StopGrace:    new(time.Second), StopHard: time.Second,
 		Logger: slog.New(slog.DiscardHandler),

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -11,7 +10,6 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/idempotency"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/queue/rabbitmq"
@@ -28,7 +26,7 @@ type backend struct {
 	broker  queue.Broker
 	claims  idempotency.Store
 	letters dlq.Store
-	file    *sqlitefile.File // of claims and dead letters, if the broker has none of its own
+	closers []func() error
 }
 
 // openBroker opens the queue alone, which is all that a sender needs.
@@ -49,7 +47,7 @@ func openBackend(ctx context.Context, p plan) (*backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &backend{broker: broker}
+	l := &backend{broker: broker, closers: []func() error{broker.Close}}
 	if err := l.openStores(ctx, p); err != nil {
 		return nil, errors.Join(err, l.close())
 	}
@@ -60,40 +58,34 @@ func openBackend(ctx context.Context, p plan) (*backend, error) {
 }
 
 func (l *backend) openStores(ctx context.Context, p plan) error {
-	file, err := l.storeFile(ctx, p)
+	path, sync := l.storeFile(p)
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err
 	}
-	claims, err := claimsqlite.New(ctx, file)
+	l.closers = append(l.closers, claims.Close)
+	letters, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err
 	}
-	letters, err := dlqsqlite.New(ctx, file)
-	if err != nil {
-		return err
-	}
+	l.closers = append(l.closers, letters.Close)
 	l.claims, l.letters = claims, letters
 	return nil
 }
 
 // storeFile is the queue's own file or, with a broker, one beside it.
-func (l *backend) storeFile(ctx context.Context, p plan) (*sqlitefile.File, error) {
+func (l *backend) storeFile(p plan) (path, sync string) {
 	if b, ok := l.broker.(*embedded.Broker); ok {
-		return b.File(), nil
+		return b.Path(), ""
 	}
 	// Full: the broker forgets a message once it is acked, so that its claim or dead letter must outlive a power cut.
-	file, err := sqlitefile.Open(ctx, sqlitefile.Config{Path: filepath.Join(p.Dir, "claims.db"), Sync: sqlitefile.Full})
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	l.file = file
-	return file, nil
+	return filepath.Join(p.Dir, "claims.db"), "full"
 }
 
 func (l *backend) close() error {
-	err := l.broker.Close()
-	if l.file != nil {
-		err = errors.Join(err, l.file.Close())
+	var errs []error
+	for _, c := range l.closers {
+		errs = append(errs, c())
 	}
-	return err
+	return errors.Join(errs...)
 }

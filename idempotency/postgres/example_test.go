@@ -67,7 +67,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,10 +75,11 @@ func TestExample(t *testing.T) {
 	if err := broker.CreateQueue(t.Context(), worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}
-	dead, err := dlqsqlite.New(t.Context(), broker.File())
+	dead, err := dlqsqlite.Open(t.Context(), dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = dead.Close() })
 	registry := worker.NewRegistry()
 	worker.Handle(registry, Transfers, transfer)
 	ended := make(chan worker.Outcome, 2)

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/idempotency/sqlite"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/sqlitetest"
 )
 
 func request(job string) idempotency.Request {
@@ -23,7 +25,7 @@ func request(job string) idempotency.Request {
 func TestTwoUsersOfOneFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
-	stores := []idempotency.Store{open(t, sqlitefile.Config{Path: path}), open(t, sqlitefile.Config{Path: path})}
+	stores := []idempotency.Store{open(t, sqlitefile.Config{Path: path}), open(t, sqlitefile.Config{Path: sqlitetest.Apart(t, path)})}
 	const keys = 100
 	var won [keys]atomic.Int32
 	var wg sync.WaitGroup
@@ -62,21 +64,21 @@ func TestTwoUsersOfOneFile(t *testing.T) {
 func TestRecordsSurviveReopening(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
-	reopen := func() (*sqlitefile.File, idempotency.Store) {
-		file, err := sqlitefile.Open(t.Context(), sqlitefile.Config{Path: path})
+	reopen := func() *sqlite.Store {
+		store, err := sqlite.Open(t.Context(), sqlite.Config{Path: path})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return file, newStore(t, file)
+		return store
 	}
-	file, store := reopen()
+	store := reopen()
 	r := request("job")
 	first := store.Claim(t.Context(), []idempotency.Request{r})[0]
-	if err := file.Close(); err != nil {
+	if err := store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	file, store = reopen()
-	t.Cleanup(func() { _ = file.Close() })
+	store = reopen()
+	t.Cleanup(func() { _ = store.Close() })
 	if c := store.Claim(t.Context(), []idempotency.Request{r})[0]; c.Status != idempotency.StatusBusy || !c.Until.Equal(first.Until) {
 		t.Errorf("reopened claim answers %v until %v, want busy until %v", c.Status, c.Until, first.Until)
 	}

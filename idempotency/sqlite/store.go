@@ -18,13 +18,17 @@ type Store struct {
 
 var _ idempotency.Transactional = (*Store)(nil)
 
-// New returns the store in file and makes or upgrades its tables. The caller keeps and closes the file.
-func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
-	if err := file.Migrate(ctx, "idempotency", migrations); err != nil {
-		return nil, fmt.Errorf("idempotency: %w", err)
+// Open opens the store in a file, whose tables it makes or upgrades.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	file, err := sqlitefile.OpenTables(ctx, sqlitefile.Config{Path: cfg.Path, Sync: sqlitefile.Sync(cfg.Sync)}, "idempotency", migrations)
+	if err != nil {
+		return nil, fmt.Errorf("idempotency: %w", unavailable(err))
 	}
 	return &Store{file: file}, nil
 }
+
+// Close gives the file back. It closes with the last in this process who has it open.
+func (s *Store) Close() error { return s.file.Close() }
 
 // write runs do in one transaction that joins those of concurrent calls. It need not wait for the disk: see the package's
 // guarantees.
@@ -94,7 +98,7 @@ func (s *Store) InTx(ctx context.Context, c idempotency.Completion, fn func(ctx 
 }
 
 // Database returns the file that the claims live in.
-func (s *Store) Database() any { return s.file }
+func (s *Store) Database() any { return s.file.Owner() }
 
 func complete(tx *sqlitefile.Tx, now time.Time, c idempotency.Completion) error {
 	c.Result = c.Result.Capped()

@@ -36,10 +36,11 @@ func open(t testing.TB, cfg sqlitefile.Config) *sqlite.Store {
 
 func newStore(t testing.TB, file *sqlitefile.File) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.New(t.Context(), file)
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: file.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = store.Close() })
 	return store
 }
 

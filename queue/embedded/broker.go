@@ -16,7 +16,6 @@ import (
 type Broker struct {
 	cfg  Config
 	file *sqlitefile.File
-	own  bool // Close closes the file
 	hub  *hub
 
 	done    chan struct{} // closed by Close
@@ -31,37 +30,18 @@ type Broker struct {
 
 var _ queue.Broker = (*Broker)(nil)
 
-// Open opens the queue file at cfg.Path, creating it if needed. The file is closed with the broker.
+// Open opens the queue file at cfg.Path, creating it if needed. The file closes with the last in this process who has it open.
+//
+// In memory it works in testing/synctest bubbles.
 func Open(ctx context.Context, cfg Config) (*Broker, error) {
-	fc, err := cfg.file()
-	if err != nil {
-		return nil, fmt.Errorf("embedded queue: %w", err)
-	}
-	file, err := sqlitefile.Open(ctx, fc)
-	if err != nil {
-		return nil, fmt.Errorf("embedded queue: %w", translate(err))
-	}
-	return onOwnFile(ctx, file, cfg)
-}
-
-// OpenMemory opens a queue that lives in memory and ends with Close: for tests. It works in testing/synctest bubbles.
-func OpenMemory(ctx context.Context) (*Broker, error) {
-	file, err := sqlitefile.OpenMemory(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("embedded queue: %w", translate(err))
-	}
-	return onOwnFile(ctx, file, Config{})
-}
-
-// OnFile makes a broker on an open file that claims and dead letters may share, and that outlives the broker: close it after
-// the broker.
-func OnFile(ctx context.Context, file *sqlitefile.File, cfg Config) (*Broker, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("embedded queue: %w", err)
 	}
-	if err := file.Migrate(ctx, schemaName, schema); err != nil {
-		return nil, fmt.Errorf("embedded queue: %w", translate(err))
+	fc := sqlitefile.Config{Path: cfg.Path, Sync: sqlitefile.Sync(cfg.Sync), MaxSize: cfg.MaxSize}
+	file, err := sqlitefile.OpenTables(ctx, fc, schemaName, schema)
+	if err != nil {
+		return nil, fmt.Errorf("embedded queue %s: %w", cfg.Path, translate(err))
 	}
 	return &Broker{
 		cfg:     cfg,
@@ -73,20 +53,11 @@ func OnFile(ctx context.Context, file *sqlitefile.File, cfg Config) (*Broker, er
 	}, nil
 }
 
-func onOwnFile(ctx context.Context, file *sqlitefile.File, cfg Config) (*Broker, error) {
-	b, err := OnFile(ctx, file, cfg)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	b.own = true
-	return b, nil
-}
-
-// File is the file below the broker, for stores that share it. It ends with the broker unless it came through OnFile.
-func (b *Broker) File() *sqlitefile.File { return b.file }
+// Path is where the queue lives, for stores that are to share its file. In memory it is the name by which they do.
+func (b *Broker) Path() string { return b.file.Path() }
 
 // Database returns the file that the queues live in: claims in the same file are completed in one transaction with the ack.
-func (b *Broker) Database() any { return b.file }
+func (b *Broker) Database() any { return b.file.Owner() }
 
 // Capabilities implements [queue.Broker].
 func (b *Broker) Capabilities(string) queue.Capabilities {
@@ -188,10 +159,6 @@ func (b *Broker) Close() error {
 	}
 	b.mu.Unlock()
 	b.wg.Wait()
-	if !b.own {
-		return nil
-	}
-	b.hub.stop()
 	if err := b.file.Close(); err != nil {
 		return fmt.Errorf("close embedded queue: %w", err)
 	}

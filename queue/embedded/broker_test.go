@@ -12,19 +12,17 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/sqlitetest"
 	"github.com/caisson-go/caisson/queue"
 )
 
 // openTest opens a broker with the test's queue; without a path in memory.
 func openTest(t testing.TB, cfg Config) *Broker {
 	t.Helper()
-	var b *Broker
-	var err error
 	if cfg.Path == "" {
-		b, err = OpenMemory(t.Context())
-	} else {
-		b, err = Open(t.Context(), cfg)
+		cfg.Path = ":memory:"
 	}
+	b, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +136,7 @@ func TestNothingActsOnOldNews(t *testing.T) {
 func TestWakeFromAnotherProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "queue.db")
-	here, there := openTest(t, Config{Path: path}), openTest(t, Config{Path: path})
+	here, there := openTest(t, Config{Path: path}), openTest(t, Config{Path: sqlitetest.Apart(t, path)})
 	sub := subscribe(t, here, queue.SubscribeConfig{})
 	for range 10 {
 		got := make(chan *queue.Lease)

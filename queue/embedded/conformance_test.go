@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/sqlitetest"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/queuetest"
 )
@@ -35,8 +36,8 @@ func TestConformance(t *testing.T) {
 				Want: pinned,
 				New: func(t testing.TB) func() queue.Broker {
 					path := filepath.Join(t.TempDir(), "queue.db")
-					return func() queue.Broker {
-						b, err := Open(t.Context(), Config{Path: path, Sync: sync})
+					return func() queue.Broker { // each as in a process of its own
+						b, err := Open(t.Context(), Config{Path: sqlitetest.Apart(t, path), Sync: sync})
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -75,7 +76,7 @@ func TestConformanceInMemory(t *testing.T) {
 				}
 			})
 			return func() queue.Broker {
-				b, err := OnFile(t.Context(), file, Config{})
+				b, err := Open(t.Context(), Config{Path: file.Path()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,7 +8,7 @@ import (
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
-// hub connects those who wait for messages with those who make messages visible, over all brokers on one File.
+// hub connects those who wait for messages with those who make messages visible, over all brokers on one file.
 type hub struct {
 	mu    sync.Mutex
 	lines map[string]*line
@@ -48,7 +48,8 @@ func (h *hub) each(do func(*line)) {
 // takes it wakes the next.
 func (h *hub) wakeAll() { h.each(func(l *line) { l.wake(1) }) }
 
-func (h *hub) stop() { h.each((*line).stop) }
+// Stop ends the timers when the file closes.
+func (h *hub) Stop() { h.each((*line).stop) }
 
 // line is where receives wait for the messages of one queue, first come, first served.
 type line struct {

@@ -15,7 +15,7 @@ import (
 func TestReceiveWithoutSlotsDoesNotSpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, err := OpenMemory(t.Context())
+		b, err := Open(t.Context(), Config{Path: ":memory:"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -29,7 +29,7 @@ func TestReceiveWithoutSlotsDoesNotSpin(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		holding, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 3)
 		go func() {
-			ended <- b.File().Write(ctx, false, func(*sqlitefile.Tx) error {
+			ended <- b.file.Write(ctx, false, func(*sqlitefile.Tx) error {
 				close(holding)
 				<-release
 				return nil

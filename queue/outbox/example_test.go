@@ -61,7 +61,7 @@ func ExampleRelay() {
 	ctx, cancel := context.WithCancel(context.Background())
 	pool, schema, drop := openDatabase(ctx)
 	defer drop()
-	broker, err := embedded.OpenMemory(ctx)
+	broker, err := embedded.Open(ctx, embedded.Config{Path: ":memory:"})
 	if err != nil {
 		panic(err)
 	}

@@ -300,7 +300,7 @@ func (r *rig) idleRelay(cfg RelayConfig) *Relay {
 func TestClosedBrokerEndsRelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, pgdb.Config{})
-	b, err := embedded.OpenMemory(t.Context())
+	b, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/pb33f/libopenapi-validator/config"
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
@@ -56,21 +55,19 @@ type rig struct {
 
 func newRig(t *testing.T, edit ...func(*api.Config)) *rig {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { must(t, file.Close()) })
 	r := &rig{t: t}
-	r.broker = got(embedded.OnFile(t.Context(), file, embedded.Config{}))(t)
+	r.broker = got(embedded.Open(t.Context(), embedded.Config{Path: ":memory:"}))(t)
 	t.Cleanup(func() { must(t, r.broker.Close()) })
 	must(t, r.broker.CreateQueue(t.Context(), worker.DefaultQueue))
 	guard := got(webhook.NewGuard(webhook.GuardConfig{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AnyPort: true}))(t)
-	r.store = got(endpointsqlite.New(t.Context(), file))(t)
+	store := got(endpointsqlite.Open(t.Context(), endpointsqlite.Config{Path: r.broker.Path()}))(t)
+	t.Cleanup(func() { must(t, store.Close()) })
 	r.registry = got(endpoints.NewRegistry(endpoints.RegistryConfig{
-		Store: r.store, Keys: got(endpoints.ParseKeyring(endpoints.NewKey()))(t), Guard: guard,
+		Store: store, Keys: got(endpoints.ParseKeyring(endpoints.NewKey()))(t), Guard: guard,
 	}))(t)
-	r.journal = got(journalsqlite.New(t.Context(), file))(t)
+	events := got(journalsqlite.Open(t.Context(), journalsqlite.Config{Path: r.broker.Path()}))(t)
+	t.Cleanup(func() { must(t, events.Close()) })
+	r.store, r.journal = store, events
 	r.mirror = got(endpoints.NewMirror(endpoints.MirrorConfig{Registry: r.registry, Interval: time.Millisecond}))(t)
 	r.run(r.mirror.Run)
 	<-r.mirror.Loaded()

@@ -9,7 +9,6 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/internal/fleet"
 	fleetsqlite "github.com/caisson-go/caisson/internal/fleet/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
@@ -33,9 +32,12 @@ func TestHealth(t *testing.T) {
 func TestHealthTellsAll(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	file := got(sqlitefile.OpenMemory(ctx))(t)
-	t.Cleanup(func() { must(t, file.Close()) })
-	lines, letters, store := got(journalsqlite.New(ctx, file))(t), got(dlqsqlite.New(ctx, file))(t), got(fleetsqlite.New(ctx, file))(t)
+	lines := got(journalsqlite.Open(ctx, journalsqlite.Config{Path: ":memory:"}))(t)
+	t.Cleanup(func() { must(t, lines.Close()) })
+	letters := got(dlqsqlite.Open(ctx, dlqsqlite.Config{Path: ":memory:"}))(t)
+	t.Cleanup(func() { must(t, letters.Close()) })
+	store := got(fleetsqlite.Open(ctx, fleetsqlite.Config{Path: ":memory:"}))(t)
+	t.Cleanup(func() { must(t, store.Close()) })
 	r := newRig(t, func(c *api.Config) { c.Lines, c.Letters, c.StatusStore = lines, letters, store })
 	r.add(`{"id":"shop","url":"https://example.com/","ordered":true}`)
 	now := time.Now().UTC().Truncate(time.Second)

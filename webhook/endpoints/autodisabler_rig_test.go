@@ -106,14 +106,15 @@ func inOfficeOn(t *testing.T, store endpoints.Store, do func(t *testing.T, o *of
 // work runs the worker of the notices.
 func (o *office) work() (stop func()) {
 	t, ctx := o.t, context.Background()
-	broker, err := embedded.OpenMemory(ctx)
+	broker, err := embedded.Open(ctx, embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	claims, err := claimsqlite.New(ctx, broker.File())
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = claims.Close() })
 	if err := broker.CreateQueue(ctx, worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}

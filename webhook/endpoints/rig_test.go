@@ -10,7 +10,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/endpoints/sqlite"
@@ -21,19 +20,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // open returns a store in memory.
 func open(t testing.TB) *sqlite.Store {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(context.Background())
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	store, err := sqlite.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return store
 }
 

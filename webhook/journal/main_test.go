@@ -8,7 +8,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/webhook/journal/sqlite"
 )
@@ -36,19 +35,15 @@ func given(name string) (found bool) {
 // openStore returns a real store in memory.
 func openStore(t *testing.T) *sqlite.Store {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	store, err := sqlite.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	return store
 }
 

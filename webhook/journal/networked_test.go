@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
 )
@@ -23,10 +22,6 @@ type networked interface {
 // newNetworkedRig has its jobs in a queue of its own, which remove deletes.
 func newNetworkedRig(t *testing.T, broker networked, remove func(name string) error) *rig {
 	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	name := "webhook-" + strings.ToLower(rand.Text()[:12])
 	if err := broker.CreateQueue(t.Context(), name); err != nil {
 		t.Fatal(err)
@@ -35,11 +30,8 @@ func newNetworkedRig(t *testing.T, broker networked, remove func(name string) er
 		if err := remove(name); err != nil {
 			t.Errorf("delete queue %s: %v", name, err)
 		}
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
 	})
-	r := newRigOn(t, broker, file, name)
+	r := newRigOn(t, broker, ":memory:", name)
 	r.seen = newReceiver(t)
 	r.closers = append(r.closers, r.seen.Close)
 	return r

@@ -96,36 +96,44 @@ func newRig(t *testing.T) *rig {
 // newBareRig has no receiver, so that it works in synctest bubbles.
 func newBareRig(t *testing.T) *rig {
 	t.Helper()
-	broker, err := embedded.OpenMemory(context.Background())
+	broker, err := embedded.Open(context.Background(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := broker.CreateQueue(context.Background(), worker.DefaultQueue); err != nil {
 		t.Fatal(err)
 	}
-	return newRigOn(t, broker, broker.File(), worker.DefaultQueue)
+	return newRigOn(t, broker, broker.Path(), worker.DefaultQueue)
 }
 
-// newRigOn has its jobs in a queue of broker, which it closes, and all else in file.
-func newRigOn(t *testing.T, broker queue.Broker, file *sqlitefile.File, name string) *rig {
+// newRigOn has its jobs in a queue of broker, which it closes, and all else in the file at path.
+func newRigOn(t *testing.T, broker queue.Broker, path, name string) *rig {
 	t.Helper()
 	ctx := context.Background()
+	file, err := sqlitefile.Open(ctx, sqlitefile.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := &rig{
 		t: t, file: file, queue: name, broker: queuetest.NewFaultBroker(broker, nil), settled: make(chan struct{}, 1),
 		seen: &receiver{Server: &httptest.Server{URL: "http://127.0.0.1:1"}},
 	}
-	r.closers = append(r.closers, func() { _ = broker.Close() })
+	r.closers = append(r.closers, func() { _ = broker.Close() }, func() { _ = file.Close() })
 	t.Cleanup(r.close)
-	var err error
-	if r.claims, err = claimsqlite.New(ctx, file); err != nil {
+	if r.claims, err = claimsqlite.Open(ctx, claimsqlite.Config{Path: file.Path()}); err != nil {
 		t.Fatal(err)
 	}
-	if r.dead, err = dlqsqlite.New(ctx, file); err != nil {
+	r.closers = append(r.closers, func() { _ = r.claims.Close() })
+	if r.dead, err = dlqsqlite.Open(ctx, dlqsqlite.Config{Path: file.Path()}); err != nil {
 		t.Fatal(err)
 	}
-	if r.journal, err = sqlite.New(ctx, file); err != nil {
+	r.closers = append(r.closers, func() { _ = r.dead.Close() })
+	events, err := sqlite.Open(ctx, sqlite.Config{Path: file.Path()})
+	if err != nil {
 		t.Fatal(err)
 	}
+	r.closers = append(r.closers, func() { _ = events.Close() })
+	r.journal = events
 	if r.client, err = worker.NewClient(worker.ClientConfig{Broker: r.broker, DefaultQueue: name}); err != nil {
 		t.Fatal(err)
 	}

@@ -43,10 +43,11 @@ type Bench struct {
 	cfg      Config
 	registry *worker.Registry
 
-	broker *embedded.Broker
-	claims idempotency.Store
-	dead   dlq.Store
-	client *worker.Client
+	broker  *embedded.Broker
+	claims  idempotency.Store
+	closers []func() error
+	dead    dlq.Store
+	client  *worker.Client
 
 	stepper stepper
 	ledger  *ledger
@@ -98,22 +99,27 @@ func inBubble() (yes bool) {
 
 func (b *Bench) open() (err error) {
 	ctx := context.Background()
-	if b.broker, err = embedded.OpenMemory(ctx); err != nil {
+	if b.broker, err = embedded.Open(ctx, embedded.Config{Path: ":memory:"}); err != nil {
 		return err
 	}
+	b.closers = []func() error{b.broker.Close}
 	if b.claims = b.cfg.Claims; b.claims == nil {
-		if b.claims, err = sqlite.New(ctx, b.broker.File()); err != nil {
-			return errors.Join(err, b.broker.Close())
+		claims, err := sqlite.Open(ctx, sqlite.Config{Path: b.broker.Path()})
+		if err != nil {
+			return errors.Join(err, b.closeAll())
 		}
+		b.claims, b.closers = claims, append(b.closers, claims.Close)
 	}
 	if b.dead = b.cfg.DeadLetters; b.dead == nil {
-		if b.dead, err = dlqsqlite.New(ctx, b.broker.File()); err != nil {
-			return errors.Join(err, b.broker.Close())
+		dead, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: b.broker.Path()})
+		if err != nil {
+			return errors.Join(err, b.closeAll())
 		}
+		b.dead, b.closers = dead, append(b.closers, dead.Close)
 	}
 	for _, q := range b.cfg.Worker.Queues {
 		if err := b.broker.CreateQueue(ctx, q.Name); err != nil {
-			return errors.Join(err, b.broker.Close())
+			return errors.Join(err, b.closeAll())
 		}
 	}
 	b.client, err = worker.NewClient(worker.ClientConfig{Broker: b.Broker(), DefaultQueue: b.cfg.Worker.Queues[0].Name})
@@ -133,9 +139,18 @@ func (b *Bench) close() {
 	for _, c := range ended {
 		<-c.done
 	}
-	if err := b.broker.Close(); err != nil {
-		b.t.Errorf("jobtest: close the broker: %v", err)
+	if err := b.closeAll(); err != nil {
+		b.t.Errorf("jobtest: close broker and stores: %v", err)
 	}
+}
+
+// closeAll closes what open has opened.
+func (b *Bench) closeAll() error {
+	var errs []error
+	for _, c := range b.closers {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
 }
 
 // Client returns a client for code under test that enqueues jobs by itself, for example a handler.

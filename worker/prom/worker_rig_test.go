@@ -25,7 +25,7 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +34,16 @@ func newRig(t *testing.T) *rig {
 			t.Error(err)
 		}
 	})
-	claims, err := sqlite.New(t.Context(), broker.File())
+	claims, err := sqlite.Open(t.Context(), sqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	dead, err := dlqsqlite.New(t.Context(), broker.File())
+	t.Cleanup(func() { _ = claims.Close() })
+	dead, err := dlqsqlite.Open(t.Context(), dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = dead.Close() })
 	return &rig{broker: broker, claims: claims, dead: dead, cfg: Config{Broker: broker, Store: claims, DeadLetters: dead}}
 }
 

@@ -32,13 +32,20 @@ type Store struct{ file *sqlitefile.File }
 
 var _ fleet.StatusStore = (*Store)(nil)
 
-// New returns the status store in file and makes or upgrades its table. The caller keeps and closes the file.
-func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
-	if err := file.Migrate(ctx, "fleet", migrations); err != nil {
-		return nil, fmt.Errorf("fleet: %w", err)
+// Open opens the store in a file, whose tables it makes or upgrades.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	file, err := sqlitefile.OpenTables(ctx, sqlitefile.Config{Path: cfg.Path, Sync: sqlitefile.Sync(cfg.Sync)}, "fleet", migrations)
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %w", unavailable(err))
 	}
 	return &Store{file: file}, nil
 }
+
+// Path is what other stores open the same file by, also in memory.
+func (s *Store) Path() string { return s.file.Path() }
+
+// Close gives the file back. It closes with the last in this process who has it open.
+func (s *Store) Close() error { return s.file.Close() }
 
 // Publish implements [fleet.StatusStore].
 func (b *Store) Publish(ctx context.Context, r fleet.Report) error {

@@ -28,10 +28,11 @@ func open(t *testing.T, cfg sqlitefile.Config) (*sqlite.Store, *sqlitefile.File)
 			t.Error(err)
 		}
 	})
-	statuses, err := sqlite.New(t.Context(), file)
+	statuses, err := sqlite.Open(t.Context(), sqlite.Config{Path: file.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = statuses.Close() })
 	return statuses, file
 }
 

@@ -3,11 +3,9 @@ package backends
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -25,15 +23,12 @@ type offlineSink struct{ dlq.Sink }
 
 // offline is a networked broker's set with its stores in memory.
 func offline(ctx context.Context, cfg *config.Config, capabilities func(name string) queue.Capabilities) (*Set, error) {
-	file, err := sqlitefile.OpenMemory(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("store in memory: %w", err)
-	}
-	s := &Set{Broker: offlineBroker{capabilities: capabilities}, closers: []func() error{file.Close}}
+	s := &Set{Broker: offlineBroker{capabilities: capabilities}}
+	var err error
 	if cfg.ClaimStore() == config.StorePostgres {
 		err = s.offlinePostgres(ctx, cfg)
 	} else {
-		err = s.keep(ctx, cfg, file)
+		err = s.keepInMemory(ctx, cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

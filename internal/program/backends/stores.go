@@ -13,41 +13,55 @@ import (
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
 	fleetsqlite "github.com/caisson-go/caisson/internal/fleet/sqlite"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	endpointsqlite "github.com/caisson-go/caisson/webhook/endpoints/sqlite"
 	journalsqlite "github.com/caisson-go/caisson/webhook/journal/sqlite"
 )
 
-// keep puts claims and dead letters into file, as far as cfg wants them there, and the status store.
-func (s *Set) keep(ctx context.Context, cfg *config.Config, file *sqlitefile.File) error {
+// keepInMemory is keep in memory.
+func (s *Set) keepInMemory(ctx context.Context, cfg *config.Config) error {
+	statuses, err := fleetsqlite.Open(ctx, fleetsqlite.Config{Path: ":memory:"})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, statuses.Close)
+	return s.keep(ctx, cfg, statuses.Path(), "")
+}
+
+// keep opens the stores in the file at path: claims and dead letters, as far as cfg wants them there, and the rest.
+func (s *Set) keep(ctx context.Context, cfg *config.Config, path, sync string) error {
 	if cfg.ClaimStore() != config.StoreNone {
-		claims, err := claimsqlite.New(ctx, file)
+		claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: path, Sync: sync})
 		if err != nil {
 			return err
 		}
+		s.closers = append(s.closers, claims.Close)
 		s.Claims = claims
 	}
 	if cfg.DLQBackend() == config.DLQStore {
-		letters, err := dlqsqlite.New(ctx, file)
+		letters, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: path, Sync: sync})
 		if err != nil {
 			return err
 		}
+		s.closers = append(s.closers, letters.Close)
 		s.DeadLetters, s.Letters = letters, letters
 	}
-	registry, err := endpointsqlite.New(ctx, file)
+	registry, err := endpointsqlite.Open(ctx, endpointsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err
 	}
-	events, err := journalsqlite.New(ctx, file)
+	s.closers = append(s.closers, registry.Close)
+	events, err := journalsqlite.Open(ctx, journalsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err
 	}
+	s.closers = append(s.closers, events.Close)
 	s.Endpoints, s.Journal, s.Lines = registry, events, events
-	statuses, err := fleetsqlite.New(ctx, file)
+	statuses, err := fleetsqlite.Open(ctx, fleetsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err
 	}
+	s.closers = append(s.closers, statuses.Close)
 	s.Statuses = statuses
 	return nil
 }
@@ -72,27 +86,22 @@ func (s *Set) keepBeside(ctx context.Context, cfg *config.Config, mode Mode, log
 	case config.StorePostgres:
 		return s.keepPostgres(ctx, cfg, logger)
 	case config.StoreSQLite:
-		file, err := openFile(ctx, cfg, mode)
-		if err != nil {
-			return err
-		}
-		s.closers = append(s.closers, file.Close)
-		return s.keep(ctx, cfg, file)
+		return s.keepFile(ctx, cfg, mode)
 	}
 	return nil
 }
 
-func openFile(ctx context.Context, cfg *config.Config, mode Mode) (*sqlitefile.File, error) {
+// keepFile keeps everything in a file beside a networked broker.
+func (s *Set) keepFile(ctx context.Context, cfg *config.Config, mode Mode) error {
 	path := cfg.SQLite.Path
 	if _, err := os.Stat(path); mode == Existing && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("store: no file %s yet: start in the worker's directory, or name the file with sqlite.path", path)
+		return fmt.Errorf("store: no file %s yet: start in the worker's directory, or name the file with sqlite.path", path)
 	}
 	// Full: the broker forgets a message once it is acked, so that its claim or dead letter must outlive a power cut.
-	file, err := sqlitefile.Open(ctx, sqlitefile.Config{Path: path, Sync: sqlitefile.Full})
-	if err != nil {
-		return nil, fmt.Errorf("store %s: %w", path, err)
+	if err := s.keep(ctx, cfg, path, "full"); err != nil {
+		return fmt.Errorf("store %s: %w", path, err)
 	}
-	return file, nil
+	return nil
 }
 
 // brokerLetters keeps dead letters in the broker's own dead-letter queues, or looks after those beside a store.

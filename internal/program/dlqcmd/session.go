@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -17,7 +18,6 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 )
 
 // session is what one command works on.
@@ -31,7 +31,7 @@ type session struct {
 	queues []config.Queue
 	// keyRetention is how long a completed key is remembered.
 	keyRetention time.Duration
-	file         *sqlitefile.File // of --store
+	file         io.Closer // of --store
 }
 
 // letters are dead letters, wherever they live.
@@ -92,12 +92,12 @@ func (s *session) openFile(ctx context.Context, path string, mode backends.Mode)
 	if _, err := os.Stat(path); mode == backends.Existing && errors.Is(err, fs.ErrNotExist) {
 		return cli.Refuse("--store %s: no such file: import makes it", path)
 	}
-	var err error
-	if s.file, err = sqlitefile.Open(ctx, sqlitefile.Config{Path: path}); err != nil {
+	store, err := sqlite.Open(ctx, sqlite.Config{Path: path})
+	if err != nil {
 		return fmt.Errorf("--store %s: %w", path, err)
 	}
-	s.store, err = sqlite.New(ctx, s.file)
-	return err
+	s.store, s.file = store, store
+	return nil
 }
 
 // inBroker returns the dead letters in the broker's own queues, also where a store is in use.

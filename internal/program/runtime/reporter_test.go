@@ -50,14 +50,15 @@ func await(t *testing.T, what string, done func() bool) {
 // idle returns a worker that has a queue and nothing to do, and runs until the test ends.
 func idle(t *testing.T) *worker.Worker {
 	t.Helper()
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	letters, err := dlqsqlite.New(t.Context(), broker.File())
+	letters, err := dlqsqlite.Open(t.Context(), dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = letters.Close() })
 	registry := worker.NewRegistry()
 	config := worker.KindConfig{Destination: "Mail", Bulkhead: 2, Keyed: new(false), MaxAttempts: 7}
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "note", Config: config}, func(context.Context, []byte) error { return nil })

@@ -31,14 +31,15 @@ type sharer struct {
 
 func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 	t.Helper()
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	letters, err := dlqsqlite.New(t.Context(), broker.File())
+	letters, err := dlqsqlite.Open(t.Context(), dlqsqlite.Config{Path: broker.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = letters.Close() })
 	s := &sharer{}
 	registry := worker.NewRegistry()
 	worker.Handle(registry, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Keyed: new(false)}}, func(context.Context, []byte) error {

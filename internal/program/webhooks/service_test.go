@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/endpoints/sqlite"
 )
@@ -14,19 +13,15 @@ import (
 // A worker is not ready before its registry was loaded once, and its jobs wait for that.
 func TestReadyOnceLoaded(t *testing.T) {
 	t.Parallel()
-	file, err := sqlitefile.OpenMemory(t.Context())
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	store, err := sqlite.New(t.Context(), file)
-	if err != nil {
-		t.Fatal(err)
-	}
 	keys, err := endpoints.ParseKeyring(endpoints.NewKey())
 	if err != nil {
 		t.Fatal(err)

@@ -6,44 +6,23 @@ import (
 	"time"
 )
 
-// Sync says which commits wait for the disk.
-type Sync uint8
+// Sync says which commits wait for the disk, as configuration spells it. Empty means that of the file as it is open, else [SyncMixed].
+type Sync string
 
 const (
-	// Mixed waits for the disk only in commits that hold a durable write. A power cut may undo the others, newest first;
+	// SyncMixed waits for the disk only in commits that hold a durable write. A power cut may undo the others, newest first;
 	// a killed process undoes none.
-	Mixed Sync = iota
-	// Full waits for the disk in every commit.
-	Full
+	SyncMixed Sync = "mixed"
+	// SyncFull waits for the disk in every commit.
+	SyncFull Sync = "full"
 )
 
-// String returns the mode as configuration spells it.
-func (s Sync) String() string {
-	switch s {
-	case Mixed:
-		return "mixed"
-	case Full:
-		return "full"
-	}
-	return fmt.Sprintf("sync(%d)", uint8(s))
-}
-
-// ParseSync is the inverse of String. The empty string is Mixed.
-func ParseSync(s string) (Sync, error) {
-	switch s {
-	case "", "mixed":
-		return Mixed, nil
-	case "full":
-		return Full, nil
-	}
-	return 0, fmt.Errorf("sync %q: use mixed or full", s)
-}
-
-// Config tunes a File.
+// Config tunes a File. Where this process has the file open already, Sync and MaxSize must be the same or zero, and the rest is ignored.
 type Config struct {
-	// Path of the file, created if missing. Its directory must exist, on a local disk. Required.
+	// Path of the file, created if missing. Its directory must exist, on a local disk. ":memory:" means a database in memory; what
+	// follows these eight characters is its name, by which others in this process open the same one. Required.
 	Path string
-	// Sync says which commits wait for the disk. Zero means Mixed.
+	// Sync says which commits wait for the disk. Empty means SyncMixed.
 	Sync Sync
 	// BusyTimeout is how long to try for a lock that another process holds. Zero means 10 s.
 	BusyTimeout time.Duration
@@ -62,6 +41,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
+	if c.Sync == "" {
+		c.Sync = SyncMixed
+	}
 	if c.BusyTimeout == 0 {
 		c.BusyTimeout = 10 * time.Second
 	}
@@ -83,15 +65,26 @@ func (c Config) withDefaults() Config {
 func (c Config) validate() error {
 	switch {
 	case c.Path == "":
-		return errors.New("path is empty: name the database file")
-	case c.Sync > Full:
-		return fmt.Errorf("sync %d: use Mixed or Full", c.Sync)
+		return errors.New("path is empty: name the file")
+	case c.Sync != "" && c.Sync != SyncMixed && c.Sync != SyncFull:
+		return fmt.Errorf("sync %q: use mixed or full", c.Sync)
 	case c.MaxSize < 0:
 		return fmt.Errorf("max size %d: must not be negative", c.MaxSize)
 	case c.MaxBatch < 0 || c.Readers < 0:
 		return fmt.Errorf("max batch %d, readers %d: must not be negative", c.MaxBatch, c.Readers)
 	case c.BusyTimeout < 0 || c.PollInterval < 0 || c.IdleDelay < 0:
 		return fmt.Errorf("busy timeout %v, poll interval %v, idle delay %v: must not be negative", c.BusyTimeout, c.PollInterval, c.IdleDelay)
+	}
+	return nil
+}
+
+// follows returns an error if c asks for another sync or size than the file is open with. The rest is the first user's to choose.
+func (c Config) follows(open Config) error {
+	if c.Sync != "" && c.Sync != open.Sync {
+		return fmt.Errorf("sync %q: this process has the file open with %q: give each user of the file the same sync, or none", c.Sync, open.Sync)
+	}
+	if c.MaxSize != 0 && c.MaxSize != open.MaxSize {
+		return fmt.Errorf("max size %d: this process has the file open with %d: give each user of the file the same max size, or none", c.MaxSize, open.MaxSize)
 	}
 	return nil
 }

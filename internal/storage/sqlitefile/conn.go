@@ -32,10 +32,10 @@ type stmt struct {
 	busy bool
 }
 
-// dial opens one connection. SQLite's own waiting for locks is off: see (*File).begin.
+// dial opens one connection. SQLite's own waiting for locks is off: see (*database).begin.
 func dial(path string) (*conn, error) {
 	name := memoryPath
-	if path != memoryPath {
+	if !inMemory(path) {
 		abs, err := filepath.Abs(path)
 		if err != nil {
 			return nil, fmt.Errorf("path %q: %w", path, err)

@@ -10,6 +10,8 @@
 //   - A full disk or an I/O error is [ErrUnavailable]; what was committed stays, and writes work again once there is space.
 //   - Space that deleted rows leave is used again, and given back to the disk while the file is idle.
 //
+// One file has one owner: all that a process opens by one path share its writer, and it closes with the last of them.
+//
 // It does not promise: survival of a disk that lies about flushing; use over a network file system.
 //
 // Writers share commits (group commit): one goroutine takes all the writes that wait, runs them in one transaction and waits

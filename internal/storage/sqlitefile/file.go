@@ -4,252 +4,149 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"path/filepath"
+	"strings"
 	"sync"
-	"time"
+	"sync/atomic"
 )
 
-// memoryPath is SQLite's name for a database without a file.
+// memoryPath is SQLite's name for a database without a file, and the beginning of ours.
 const memoryPath = ":memory:"
 
-// File owns one SQLite file in this process. It is safe for concurrent use.
+func inMemory(path string) bool { return strings.HasPrefix(path, memoryPath) }
+
+// File is one user's handle of a file, safe for concurrent use. All handles of one path in a process have one writer and share its
+// commits.
 type File struct {
-	cfg     Config
-	writer  *conn
-	readers chan *conn // nil entries are connections not opened yet; nil in memory mode
-	tx      Tx         // the writer's, lent to one fn at a time
-	full    bool       // the writer connection's synchronous setting; the writer's alone
-
-	mu      sync.Mutex
-	queue   []*request
-	durable int // durable requests in queue
-	closed  bool
-	watches map[*Watch]struct{}
-	shared  map[string]any
-
-	wake     chan struct{} // 1 slot: queue, watches or closed changed
-	done     chan struct{} // closed when the writer has ended
-	closeErr error         // the writer's; read after done
-	requests sync.Pool     // of *request; its own so that no channel crosses a synctest bubble
+	*database
+	entry  *entry
+	closed atomic.Bool
 }
 
-// Open opens the file, creating it if needed. ctx bounds only the call.
+// entry is a path that somebody in this process has open, or is opening.
+type entry struct {
+	key   string
+	path  string // as its first user spelt it
+	users int    // handles, and calls of Open on their way to one; guarded by entries
+
+	mu   sync.Mutex // held while the file opens
+	file *database
+}
+
+// entries are the files that this process has open, by absolute path.
+var entries = struct {
+	sync.Mutex
+	byPath  map[string]*entry
+	unnamed int // databases in memory that were asked for without a name
+}{byPath: make(map[string]*entry)}
+
+// Open opens the file, creating it if needed, or joins those of this process who have its path open. ctx bounds only the call.
 //
-// Opening one path twice in a process is allowed: the two are independent users of the file, as two processes are.
-// Share one File where you can, so that writers share commits.
+// Two names of one file, such as a link, count as two files: their users are to each other what two processes are.
 func Open(ctx context.Context, cfg Config) (*File, error) {
-	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("sqlite file: %w", err)
 	}
-	f := newFile(cfg)
-	if cfg.Path != memoryPath {
-		f.readers = make(chan *conn, cfg.Readers)
-		for range cfg.Readers {
-			f.readers <- nil
-		}
-	}
-	if err := makePrivate(cfg.Path); err != nil {
-		return nil, err
-	}
-	c, err := dial(cfg.Path)
+	e, err := enter(cfg.Path)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.setUp(ctx, c); err != nil {
-		return nil, errors.Join(err, c.close())
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.file == nil {
+		cfg.Path = e.path
+		e.file, err = openDatabase(ctx, cfg.withDefaults())
+	} else if err = cfg.follows(e.file.cfg); err != nil {
+		err = fmt.Errorf("sqlite file %s: %w", cfg.Path, err)
 	}
-	f.writer = c
-	go f.write()
+	if err != nil {
+		return nil, errors.Join(err, e.leave())
+	}
+	return &File{database: e.file, entry: e}, nil
+}
+
+// OpenTables opens a file and brings the tables of the package called name to their newest version: see [database.Migrate].
+func OpenTables(ctx context.Context, cfg Config, name string, statements []string) (*File, error) {
+	f, err := Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Migrate(ctx, name, statements); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
 	return f, nil
 }
 
-// makePrivate makes a missing file readable for its owner alone, since it holds payloads. SQLite gives the files beside it the same rights, and
-// tells what is wrong with a path better than this could.
-func makePrivate(path string) error {
-	if path == memoryPath {
-		return nil
-	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil // it is there, or opening it is going to fail as well
-	}
-	return file.Close()
-}
-
-// OpenMemory opens a database that lives in memory and ends with Close. Reads go through the writer. It works in
-// testing/synctest bubbles.
+// OpenMemory opens a database that lives in memory and ends with its last handle. Others open it by its Path. Reads go through the
+// writer. It works in testing/synctest bubbles.
 func OpenMemory(ctx context.Context) (*File, error) {
 	return Open(ctx, Config{Path: memoryPath})
 }
 
-func newFile(cfg Config) *File {
-	f := &File{
-		cfg:     cfg,
-		watches: make(map[*Watch]struct{}),
-		shared:  make(map[string]any),
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-	}
-	f.requests.New = func() any { return &request{done: make(chan error, 1)} }
-	return f
-}
-
-// setUp brings a new connection, and a new file, into the state that the writer expects.
-func (f *File) setUp(ctx context.Context, c *conn) error {
-	pragmas := []string{
-		"PRAGMA auto_vacuum=INCREMENTAL", // has to come before anything is written
-		"PRAGMA journal_mode=WAL",
-		"PRAGMA foreign_keys=OFF",
-		"PRAGMA wal_autocheckpoint=4000",
-		"PRAGMA journal_size_limit=67108864",
-		"PRAGMA synchronous=NORMAL",
-		"PRAGMA cache_size=-8192", // a larger one is slower: SQLite scans its whole hash table in commits that rebalanced a tree
-		"PRAGMA temp_store=MEMORY",
-	}
-	if f.cfg.MaxSize > 0 {
-		pragmas = append(pragmas, fmt.Sprintf("PRAGMA max_page_count=%d", max(1, f.cfg.MaxSize/pageSize)))
-	}
-	for _, p := range pragmas {
-		if err := f.retry(ctx, func() error { return c.script(p) }); err != nil {
-			return fmt.Errorf("set up: %w", err)
-		}
-	}
-	return nil
-}
-
-// pageSize is SQLite's default, which new files get.
-const pageSize = 4096
-
-// Path is the file's path, ":memory:" in memory mode.
-func (f *File) Path() string { return f.cfg.Path }
-
-// InMemory reports whether the database has no file.
-func (f *File) InMemory() bool { return f.readers == nil }
-
-// Close finishes the writes that were accepted, folds the write-ahead log into the file and ends the writer. Later calls return
-// [ErrClosed]. Closing twice is a no-op.
-func (f *File) Close() error {
-	f.mu.Lock()
-	first := !f.closed
-	f.closed = true
-	f.mu.Unlock()
-	f.signal()
-	var errs []error
-	if first && f.readers != nil {
-		for range cap(f.readers) {
-			if c := <-f.readers; c != nil {
-				errs = append(errs, c.close())
-			}
-		}
-		close(f.readers)
-	}
-	<-f.done
-	if first {
-		errs = append(errs, f.closeErr)
-	}
-	return errors.Join(errs...)
-}
-
-// Read runs fn in a read transaction: one consistent view, which does not wait for writers. Keep it short: a view that
-// is held keeps the write-ahead log from being folded in. ctx bounds the wait for a free connection.
-func (f *File) Read(ctx context.Context, fn func(tx *Tx) error) error {
-	if f.InMemory() {
-		return f.Write(ctx, false, fn)
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	var c *conn
-	var open bool
-	select {
-	case c, open = <-f.readers:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if !open {
-		return ErrClosed
-	}
-	defer func() { f.readers <- c }()
-	f.mu.Lock()
-	closed := f.closed
-	f.mu.Unlock()
-	if closed {
-		return ErrClosed
-	}
-	if c == nil {
+// enter counts the caller among the users of a path.
+func enter(path string) (*entry, error) {
+	name := path
+	if !inMemory(path) {
 		var err error
-		if c, err = f.dialReader(ctx); err != nil {
-			return err
+		if name, err = filepath.Abs(path); err != nil {
+			return nil, fmt.Errorf("path %q: %w", path, err)
 		}
 	}
-	return f.read(ctx, c, fn)
-}
-
-func (f *File) read(ctx context.Context, c *conn, fn func(tx *Tx) error) (err error) {
-	if err := f.retry(ctx, func() error { _, err := c.execute("BEGIN", nil); return err }); err != nil {
-		return fmt.Errorf("begin read: %w", err)
+	entries.Lock()
+	defer entries.Unlock()
+	if path == memoryPath {
+		entries.unnamed++
+		path = fmt.Sprintf("%s#%d", memoryPath, entries.unnamed)
+		name = path
 	}
-	defer func() {
-		e := c.closeRows()
-		if _, e2 := c.execute("ROLLBACK", nil); e == nil {
-			e = e2
-		}
-		if err == nil && e != nil {
-			err = fmt.Errorf("end read: %w", e)
-		}
-	}()
-	return fn(&Tx{conn: c})
-}
-
-func (f *File) dialReader(ctx context.Context) (*conn, error) {
-	c, err := dial(f.cfg.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.retry(ctx, func() error { return c.script("PRAGMA query_only=1; PRAGMA cache_size=-8192") }); err != nil {
-		return nil, errors.Join(err, c.close())
-	}
-	return c, nil
-}
-
-// Shared returns the value that all users of this File in this process share under name. The first to ask makes it.
-// It is where a package keeps what SQLite cannot tell two of its users: who waits for what.
-func (f *File) Shared(name string, create func() any) any {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	v, ok := f.shared[name]
+	e, ok := entries.byPath[name]
 	if !ok {
-		v = create()
-		f.shared[name] = v
+		e = &entry{key: name, path: path}
+		entries.byPath[name] = e
 	}
-	return v
+	e.users++
+	return e, nil
 }
 
-// signal tells the writer to look around.
-func (f *File) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
+// leave takes the caller out of the count. The last one closes the file.
+func (e *entry) leave() error {
+	entries.Lock()
+	e.users--
+	last := e.users == 0
+	if last {
+		delete(entries.byPath, e.key)
 	}
+	entries.Unlock()
+	if !last || e.file == nil {
+		return nil
+	}
+	return e.file.close()
 }
 
-// retry repeats op while another process holds the lock that it needs, for at most the busy timeout.
-func (f *File) retry(ctx context.Context, op func() error) error {
-	var start time.Time
-	for {
-		err := op()
-		if err == nil || !busy(err) {
-			return err
-		}
-		if start.IsZero() {
-			start = time.Now()
-		}
-		if time.Since(start) >= f.cfg.BusyTimeout {
-			return fmt.Errorf("another process held the file for %v: %w", f.cfg.BusyTimeout, err)
-		}
-		if err := pause(ctx); err != nil {
-			return err
-		}
+// Close gives the handle back. With the last handle the file closes: writes that were accepted are finished, and the write-ahead log is
+// folded into the file. Later calls return [ErrClosed]. Closing twice is a no-op.
+func (f *File) Close() error {
+	if f.closed.Swap(true) {
+		return nil
 	}
+	return f.entry.leave()
+}
+
+// Owner is the same for all handles of one file.
+func (f *File) Owner() any { return f.database }
+
+// Write is [database.Write] while this handle is open.
+func (f *File) Write(ctx context.Context, durable bool, fn func(tx *Tx) error) error {
+	if f.closed.Load() {
+		return ErrClosed
+	}
+	return f.database.Write(ctx, durable, fn)
+}
+
+// Read is [database.Read] while this handle is open.
+func (f *File) Read(ctx context.Context, fn func(tx *Tx) error) error {
+	if f.closed.Load() {
+		return ErrClosed
+	}
+	return f.database.Read(ctx, fn)
 }

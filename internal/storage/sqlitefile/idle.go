@@ -12,14 +12,14 @@ const (
 
 // idle is what the writer does between writes: it looks for the commits of others and gives space back.
 type idle struct {
-	f       *File
+	f       *database
 	timer   *time.Timer
 	poll    time.Time // next look at data_version; zero while nobody watches
 	vacuum  time.Time // next vacuum step; zero while there is nothing to give back
 	version int64
 }
 
-func newIdle(f *File) *idle {
+func newIdle(f *database) *idle {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
 	return &idle{f: f, timer: t}
@@ -105,18 +105,18 @@ func (i *idle) wait() {
 	}
 }
 
-// Watch hears of commits that other processes, or other Files, made.
+// Watch reports the commits of other processes.
 type Watch struct {
 	// C holds a value after somebody else committed, at most one. It is never closed.
 	C <-chan struct{}
 
 	c chan struct{}
-	f *File
+	f *database
 }
 
 // Watch starts to look for the commits of others, every [Config.PollInterval]. The first
 // value comes at once. In memory mode there are no others and nothing comes. Stop it when done.
-func (f *File) Watch() *Watch {
+func (f *database) Watch() *Watch {
 	c := make(chan struct{}, 1)
 	w := &Watch{C: c, c: c, f: f}
 	if !f.InMemory() {
@@ -136,13 +136,13 @@ func (w *Watch) Stop() {
 	delete(w.f.watches, w)
 }
 
-func (f *File) watched() bool {
+func (f *database) watched() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.watches) > 0
 }
 
-func (f *File) notify() {
+func (f *database) notify() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for w := range f.watches {

@@ -16,7 +16,7 @@ const (
 // Migrate brings the tables of the package called name to the version len(statements) by running the statements that the
 // file has not seen yet, in order, in one transaction. Only ever append to statements. Several processes may call it at once. A
 // file that is further than statements gives [ErrNewer].
-func (f *File) Migrate(ctx context.Context, name string, statements []string) error {
+func (f *database) Migrate(ctx context.Context, name string, statements []string) error {
 	err := f.Write(ctx, true, func(tx *Tx) error {
 		if _, err := tx.Exec(createSchema); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
-)
 
-// Two Files on one path are to SQLite what two processes are.
+	"github.com/caisson-go/caisson/internal/testkit/sqlitetest"
+)
 
 func TestManyStartAtOnce(t *testing.T) {
 	t.Parallel()
@@ -19,8 +19,9 @@ func TestManyStartAtOnce(t *testing.T) {
 	const users = 8
 	var wg sync.WaitGroup
 	for i := range users {
+		name := sqlitetest.Apart(t, path)
 		wg.Go(func() {
-			f, err := Open(t.Context(), Config{Path: path})
+			f, err := Open(t.Context(), Config{Path: name})
 			if err != nil {
 				t.Errorf("open: %v", err)
 				return
@@ -53,7 +54,7 @@ func TestMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := append(testTables[:1:1], `ALTER TABLE item ADD COLUMN more INTEGER; CREATE INDEX item_more ON item (more);`)
-	second := open(t, Config{Path: path})
+	second := open(t, Config{Path: sqlitetest.Apart(t, path)})
 	for range 2 { // the second time it is a no-op
 		if err := second.Migrate(ctx, "test", newer); err != nil {
 			t.Fatal(err)
@@ -80,8 +81,8 @@ func TestMigrate(t *testing.T) {
 func TestBusyFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
-	patient, hurried := open(t, Config{Path: path}), open(t, Config{Path: path, BusyTimeout: 5 * time.Millisecond})
-	waiting := open(t, Config{Path: path})
+	patient, hurried := open(t, Config{Path: path}), open(t, Config{Path: sqlitetest.Apart(t, path), BusyTimeout: 5 * time.Millisecond})
+	waiting := open(t, Config{Path: sqlitetest.Apart(t, path)})
 	release := sync.OnceFunc(hold(patient))
 	defer release()
 	if err := insert(t.Context(), hurried, true, "refused", nil); !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrFull) {
@@ -108,7 +109,7 @@ func TestBusyFile(t *testing.T) {
 func TestWatchHearsOthers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")
-	here, there := open(t, Config{Path: path, PollInterval: time.Millisecond}), open(t, Config{Path: path})
+	here, there := open(t, Config{Path: path, PollInterval: time.Millisecond}), open(t, Config{Path: sqlitetest.Apart(t, path)})
 	w := here.Watch()
 	<-w.C // the first value comes at once
 	for i := range 5 {
@@ -128,9 +129,9 @@ func TestWatchHearsOthers(t *testing.T) {
 func TestOwnCommitsAreNoNews(t *testing.T) {
 	t.Parallel()
 	f := open(t, Config{})
-	i := newIdle(f)
+	i := newIdle(f.database)
 	looks := func() (news bool) {
-		w := &Watch{c: make(chan struct{}, 1), f: f}
+		w := &Watch{c: make(chan struct{}, 1), f: f.database}
 		err := f.Write(t.Context(), false, func(*Tx) error { // in the writer's goroutine, which owns the connection
 			f.mu.Lock()
 			f.watches = map[*Watch]struct{}{w: {}}
@@ -151,7 +152,7 @@ func TestOwnCommitsAreNoNews(t *testing.T) {
 	if looks() {
 		t.Error("heard of its own commit")
 	}
-	if err := insert(t.Context(), open(t, Config{Path: f.Path()}), true, "other", nil); err != nil {
+	if err := insert(t.Context(), open(t, Config{Path: sqlitetest.Apart(t, f.Path())}), true, "other", nil); err != nil {
 		t.Fatal(err)
 	}
 	if !looks() {

@@ -36,7 +36,7 @@ const (
 // A done ctx takes back a write that the writer has not picked up and returns ctx's error; nothing was written then. After
 // that Write waits for the answer. An error that wraps [ErrUnavailable] means not committed, with one exception: after an
 // I/O error in a commit a crash may still bring it back.
-func (f *File) Write(ctx context.Context, durable bool, fn func(tx *Tx) error) error {
+func (f *database) Write(ctx context.Context, durable bool, fn func(tx *Tx) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func repanic(err error) {
 	}
 }
 
-func (f *File) enqueue(r *request) error {
+func (f *database) enqueue(r *request) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -88,14 +88,14 @@ func (f *File) enqueue(r *request) error {
 }
 
 // write is the writer: the only user of the writer connection.
-func (f *File) write() {
+func (f *database) write() {
 	defer close(f.done)
 	idle := newIdle(f)
 	var batch []*request
 	for {
 		f.mu.Lock()
 		pending, closed := len(f.queue), f.closed
-		full := f.cfg.Sync == Full || f.durable > 0
+		full := f.cfg.Sync == SyncFull || f.durable > 0
 		f.mu.Unlock()
 		switch {
 		case pending > 0:
@@ -115,7 +115,7 @@ func (f *File) write() {
 
 // commit begins a transaction, takes what waits, runs it and answers. It returns the batch for reuse. The requests are taken
 // after BEGIN, so that those that come while another process holds the file share the transaction and can be cancelled.
-func (f *File) commit(batch []*request, full bool) []*request {
+func (f *database) commit(batch []*request, full bool) []*request {
 	if err := f.begin(full); err != nil {
 		batch = f.take(batch, true)
 		answer(batch, err)
@@ -147,7 +147,7 @@ func (f *File) commit(batch []*request, full bool) []*request {
 }
 
 // take moves waiting requests to batch. Without full it stops at the first durable one.
-func (f *File) take(batch []*request, full bool) []*request {
+func (f *database) take(batch []*request, full bool) []*request {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0
@@ -173,7 +173,7 @@ func (f *File) take(batch []*request, full bool) []*request {
 // own keeps the longest wait near 0.2 s.
 //
 //nolint:contextcheck // the writer serves many callers: no one context may end its transaction
-func (f *File) begin(full bool) error {
+func (f *database) begin(full bool) error {
 	if full != f.full {
 		mode := "PRAGMA synchronous=NORMAL"
 		if full {
@@ -188,10 +188,10 @@ func (f *File) begin(full bool) error {
 }
 
 // rollback ends the transaction; that there is none any more is what it wants.
-func (f *File) rollback() { _, _ = f.writer.execute("ROLLBACK", nil) }
+func (f *database) rollback() { _, _ = f.writer.execute("ROLLBACK", nil) }
 
 // runAll runs the batch and commits. It stops at the first error.
-func (f *File) runAll(batch []*request) error {
+func (f *database) runAll(batch []*request) error {
 	for _, r := range batch {
 		if err := f.run(r); err != nil {
 			return err
@@ -202,7 +202,7 @@ func (f *File) runAll(batch []*request) error {
 }
 
 // runIsolated runs the batch again with a savepoint around each, so that one that fails costs only itself.
-func (f *File) runIsolated(batch []*request, full bool) {
+func (f *database) runIsolated(batch []*request, full bool) {
 	if err := f.begin(full); err != nil {
 		answer(batch, err)
 		return
@@ -235,7 +235,7 @@ func (f *File) runIsolated(batch []*request, full bool) {
 }
 
 // runAlone gives each request its own transaction: with a full disk, what frees space still goes through.
-func (f *File) runAlone(batch []*request, full bool) {
+func (f *database) runAlone(batch []*request, full bool) {
 	for _, r := range batch {
 		err := f.begin(full)
 		if err == nil {
@@ -251,7 +251,7 @@ func (f *File) runAlone(batch []*request, full bool) {
 }
 
 // run calls fn once.
-func (f *File) run(r *request) (err error) {
+func (f *database) run(r *request) (err error) {
 	tx := &f.tx
 	*tx = Tx{conn: f.writer}
 	defer func() {

@@ -7,32 +7,21 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 )
-
-// MemoryFile opens an empty file in memory, which is closed with the test.
-func MemoryFile(t testing.TB) *sqlitefile.File {
-	t.Helper()
-	file, err := sqlitefile.OpenMemory(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := file.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return file
-}
 
 // OpenMemory opens an empty store in memory.
 func OpenMemory(t testing.TB) *sqlite.Store {
 	t.Helper()
-	store, err := sqlite.New(t.Context(), MemoryFile(t))
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return store
 }
 

@@ -29,9 +29,12 @@ func OnPostgres(ctx context.Context, dir, where string) (*Stack, error) {
 	}
 	s := &Stack{Broker: broker, closers: []func() error{broker.Close}}
 	fail := func(err error) (*Stack, error) { return nil, errors.Join(err, s.Close()) }
-	if s.Dead, err = sqlite.New(ctx, broker.File()); err != nil {
+	dead, err := sqlite.Open(ctx, sqlite.Config{Path: broker.Path()})
+	if err != nil {
 		return fail(err)
 	}
+	s.Dead = dead
+	s.closers = append(s.closers, dead.Close)
 	if s.pool, err = pgdb.Open(ctx, pgdb.Config{URL: url, MaxConns: 12, ConnectTimeout: 2 * time.Second}); err != nil {
 		return fail(err)
 	}

@@ -11,7 +11,6 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/idempotency"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
-	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/embedded"
 )
@@ -54,7 +53,7 @@ func Embedded(ctx context.Context, dir, _ string) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{Broker: broker, closers: []func() error{broker.Close}}
-	if err := s.addStores(ctx, broker.File()); err != nil {
+	if err := s.addStores(ctx, broker.Path()); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -68,27 +67,24 @@ func Beside(open func(ctx context.Context, where string) (queue.Broker, error)) 
 			return nil, err
 		}
 		s := &Stack{Broker: broker, closers: []func() error{broker.Close}}
-		file, err := sqlitefile.Open(ctx, sqlitefile.Config{Path: filepath.Join(dir, "stores.db")})
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		s.closers = append(s.closers, file.Close)
-		if err := s.addStores(ctx, file); err != nil {
+		if err := s.addStores(ctx, filepath.Join(dir, "stores.db")); err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
 		return s, nil
 	}
 }
 
-func (s *Stack) addStores(ctx context.Context, file *sqlitefile.File) error {
-	claims, err := claimsqlite.New(ctx, file)
+func (s *Stack) addStores(ctx context.Context, path string) error {
+	claims, err := claimsqlite.Open(ctx, claimsqlite.Config{Path: path})
 	if err != nil {
 		return err
 	}
-	dead, err := dlqsqlite.New(ctx, file)
+	s.closers = append(s.closers, claims.Close)
+	dead, err := dlqsqlite.Open(ctx, dlqsqlite.Config{Path: path})
 	if err != nil {
 		return err
 	}
+	s.closers = append(s.closers, dead.Close)
 	s.Claims, s.Dead = claims, dead
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/caisson-go/caisson/internal/testkit/sqlitetest"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -17,7 +18,7 @@ func TestSeveralOwnersOfOneFile(t *testing.T) {
 	const owners, each = 3, 20
 	var all sync.WaitGroup
 	for i := range owners {
-		store, _ := open(t, path)
+		store, _ := open(t, sqlitetest.Apart(t, path))
 		all.Go(func() {
 			for j := range each {
 				if _, err := store.Insert(t.Context(), endpoints.Record{ID: fmt.Sprintf("%d-%d", i, j)}); err != nil {

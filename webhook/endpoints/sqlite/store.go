@@ -15,13 +15,17 @@ type Store struct{ file *sqlitefile.File }
 
 var _ endpoints.Store = (*Store)(nil)
 
-// New returns the store in file and makes or upgrades its tables. The caller keeps and closes the file.
-func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
-	if err := file.Migrate(ctx, "webhook_endpoints", migrations); err != nil {
-		return nil, fmt.Errorf("webhook endpoints: %w", err)
+// Open opens the store in a file, whose tables it makes or upgrades.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	file, err := sqlitefile.OpenTables(ctx, sqlitefile.Config{Path: cfg.Path, Sync: sqlitefile.Sync(cfg.Sync)}, "webhook_endpoints", migrations)
+	if err != nil {
+		return nil, fmt.Errorf("webhook endpoints: %w", unavailable(err))
 	}
 	return &Store{file: file}, nil
 }
+
+// Close gives the file back. It closes with the last in this process who has it open.
+func (s *Store) Close() error { return s.file.Close() }
 
 // Insert implements [endpoints.Store].
 func (s *Store) Insert(ctx context.Context, r endpoints.Record) (endpoints.Record, error) {

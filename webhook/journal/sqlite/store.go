@@ -17,13 +17,17 @@ type Store struct {
 
 var _ journal.Store = (*Store)(nil)
 
-// New returns the store in file and makes or upgrades its tables. The caller keeps and closes the file.
-func New(ctx context.Context, file *sqlitefile.File) (*Store, error) {
-	if err := file.Migrate(ctx, "webhook_journal", migrations); err != nil {
-		return nil, fmt.Errorf("webhook journal: %w", err)
+// Open opens the store in a file, whose tables it makes or upgrades.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	file, err := sqlitefile.OpenTables(ctx, sqlitefile.Config{Path: cfg.Path, Sync: sqlitefile.Sync(cfg.Sync)}, "webhook_journal", migrations)
+	if err != nil {
+		return nil, fmt.Errorf("webhook journal: %w", unavailable(err))
 	}
 	return &Store{file: file}, nil
 }
+
+// Close gives the file back. It closes with the last in this process who has it open.
+func (s *Store) Close() error { return s.file.Close() }
 
 // unavailable marks errors after which a call may be repeated.
 func unavailable(err error) error {

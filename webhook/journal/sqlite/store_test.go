@@ -30,10 +30,11 @@ func open(t testing.TB, path string) (*sqlite.Store, *sqlitefile.File) {
 			t.Error(err)
 		}
 	})
-	store, err := sqlite.New(t.Context(), file)
+	store, err := sqlite.Open(t.Context(), sqlite.Config{Path: file.Path()})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = store.Close() })
 	return store, file
 }
 

@@ -128,7 +128,7 @@ func (p *place) open(t *testing.T) *awayRig {
 		t.Fatal(err)
 	}
 	t.Cleanup(claims.Close)
-	broker, err := embedded.OpenMemory(t.Context())
+	broker, err := embedded.Open(t.Context(), embedded.Config{Path: ":memory:"})
 	if err != nil {
 		t.Fatal(err)
 	}
