@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BudgetForm names a way to bound retries.
+// Form names a way to bound retries.
 type Form string
 
 // The forms.

@@ -90,7 +90,7 @@ type Limiter struct {
 	tat   int64
 }
 
-// NewLimiter returns a limiter with a full burst.
+// New returns a limiter with a full burst.
 func New(cfg Config) (*Limiter, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("limiter: %w", err)

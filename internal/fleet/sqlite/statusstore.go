@@ -42,10 +42,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 // Path is what other stores open the same file by, also in memory.
-func (s *Store) Path() string { return s.file.Path() }
+func (b *Store) Path() string { return b.file.Path() }
 
 // Close gives the file back. It closes with the last in this process who has it open.
-func (s *Store) Close() error { return s.file.Close() }
+func (b *Store) Close() error { return b.file.Close() }
 
 // Publish implements [fleet.StatusStore].
 func (b *Store) Publish(ctx context.Context, r fleet.Report) error {

@@ -1,4 +1,3 @@
-// Package sqlitetest helps tests of what lives in a SQLite file.
 package sqlitetest
 
 import (
