@@ -85,7 +85,7 @@ func ownBreaker(readClock bool) (float64, error) {
 }
 
 func ownRegistry() (float64, error) {
-	r, err := pools.NewDestinations(pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 3, Rate: limiter.Config{Rate: 1e6, Burst: 1000}}})
+	r, err := pools.NewDestinations(pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: new(3), Rate: limiter.Config{Rate: new(1e6), Burst: 1000}}})
 	if err != nil {
 		return 0, err
 	}

@@ -38,7 +38,7 @@ func rounds(t *testing.T, r *Destinations, from, n, capacity int) (low, high int
 func TestLimitFollowsTheCapacity(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{
-		Concurrency: 10, Adaptive: adaptive.LimitConfig{Min: 1}, Breaker: breaker.Config{FailurePercent: -1},
+		Concurrency: new(10), Adaptive: adaptive.LimitConfig{Min: new(1)}, Breaker: breaker.Config{FailurePercent: new(0)},
 	}})
 	if low, high := rounds(t, r, 0, 20, 10); low != 10 || high != 10 {
 		t.Errorf("limit %d to %d where 10 are served", low, high)
@@ -61,7 +61,7 @@ func TestLimitFollowsTheCapacity(t *testing.T) {
 
 func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 10, Adaptive: adaptive.LimitConfig{Min: 2, Decrease: 0.5}}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: new(10), Adaptive: adaptive.LimitConfig{Min: new(2), Decrease: 0.5}}})
 	var out []Permit
 	for range 4 {
 		p, _ := r.Admit(t0, Request{Destination: "a"})
@@ -80,14 +80,14 @@ func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 		t.Errorf("%d admitted, want 5", len(list))
 	}
 	wantVerdict(t, r, "a", now, false, Verdict{ReasonConcurrencyFull, time.Second})
-	set(t, r, now, "a", &DestinationConfig{Concurrency: 3, Adaptive: adaptive.LimitConfig{Min: -1}})
+	set(t, r, now, "a", &DestinationConfig{Concurrency: new(3), Adaptive: adaptive.LimitConfig{Min: new(0)}})
 	if s, _ := r.Lookup("a", now); s.Limit != 0 || s.Concurrency != 3 {
 		t.Errorf("%+v", s)
 	}
 	for _, p := range list {
 		p.Done(now, breaker.OutcomeSuccess)
 	}
-	if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Adaptive: adaptive.LimitConfig{Min: 1}}}); err == nil {
+	if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Adaptive: adaptive.LimitConfig{Min: new(1)}}}); err == nil {
 		t.Error("an adaptive limit with nothing to lower was taken")
 	}
 }

@@ -44,7 +44,7 @@ func BenchmarkBreakerRefuse(b *testing.B) {
 
 // BenchmarkDestinationsAdmitRecord goes through the registry, with every limit switched on.
 func BenchmarkDestinationsAdmitRecord(b *testing.B) {
-	r, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Concurrency: 8, Rate: limiter.Config{Rate: 1e9, Burst: 1e6}}})
+	r, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Concurrency: new(8), Rate: limiter.Config{Rate: new(1e9), Burst: 1e6}}})
 	if err != nil {
 		b.Fatal(err)
 	}

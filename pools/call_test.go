@@ -52,7 +52,7 @@ func (s *script) call(context.Context) (string, error) {
 func TestCallRetriesInsideTheBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b, err := breaker.New(breaker.Config{MinimumCalls: 2, FailurePercent: 100})
+		b, err := breaker.New(breaker.Config{MinimumCalls: 2, FailurePercent: new(100)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +147,7 @@ func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: 0.001, Burst: 1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: new(0.001), Burst: 1}}})
 		p := policy(t, CallConfig{Retryable: isDown, Budget: budget, Admit: r.For("mail"), Backoff: constant(0)}, nil)
 		dep := &script{errs: times9(errDown)}
 		_, _ = Call(t.Context(), p, dep.call)
@@ -282,7 +282,7 @@ func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: -1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: new(0)}}})
 		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			cfg.Retryable, cfg.Backoff, cfg.MaxAttempts = isDown, constant(time.Second), 5
 			p := policy(t, cfg, nil)
@@ -307,7 +307,7 @@ func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: -1}}})
+		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: new(0)}}})
 		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			for _, throttled := range []bool{false, true} {
 				cfg.Retryable, cfg.Throttled, cfg.Backoff = isDown, func(error) bool { return throttled }, constant(time.Millisecond)

@@ -33,7 +33,7 @@ func TestClassesLeavePlacesToThoseBefore(t *testing.T) {
 
 func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 5}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: new(5)}})
 	take := func(class Class) (n int) {
 		for {
 			if p := r.Peek(t0, Request{Destination: "a", Class: class}); !p.OK() {
@@ -62,7 +62,7 @@ func TestLowClassesLeavePermitsOfADestination(t *testing.T) {
 // A destination at its rate limit has a long line of low jobs. One of the first class waits for a token, not for them, and meanwhile they give way.
 func TestLowClassesGiveWay(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: 10}}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: new(10.0)}}})
 	send(t, r, "a", t0, breaker.OutcomeSuccess)
 	var low, first time.Duration
 	for range 100 {

@@ -15,7 +15,7 @@ func zero() float64 { return 0 } // no jitter where jitter only adds
 
 func TestDeferSpacesJobsByTheDrainRate(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2}})
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: new(2.0)}})
 	for i := range 10 {
 		want := 10*time.Second + time.Duration(i)*500*time.Millisecond
 		if got := r.Defer(t0, Request{Destination: "a"}, 10*time.Second); got != want {
@@ -46,12 +46,12 @@ func TestDeferDrainRate(t *testing.T) {
 	}{
 		"unknown":                 {DestinationConfig{}, 0, 0, breaker.OutcomeSuccess, defaultDrainRate},
 		"measured":                {DestinationConfig{}, 1500, time.Second, breaker.OutcomeSuccess, 50},
-		"latency":                 {DestinationConfig{Concurrency: 3}, 1, 100 * time.Millisecond, breaker.OutcomeSuccess, 30},
-		"latency of slow answers": {DestinationConfig{Concurrency: 3}, 1, 30 * time.Second, breaker.OutcomeSlow, 0.1},
-		"failures have none":      {DestinationConfig{Concurrency: 3}, 1, time.Millisecond, breaker.OutcomeFailure, 150},
-		"unknown, with permits":   {DestinationConfig{Concurrency: 3}, 0, 0, breaker.OutcomeSuccess, 150},
-		"rate limit":              {DestinationConfig{Rate: limiter.Config{Rate: 4, Burst: 2000}}, 1500, time.Second, breaker.OutcomeSuccess, 4 * rateShare},
-		"configured":              {DestinationConfig{DrainRate: 3}, 1500, time.Second, breaker.OutcomeSuccess, 3},
+		"latency":                 {DestinationConfig{Concurrency: new(3)}, 1, 100 * time.Millisecond, breaker.OutcomeSuccess, 30},
+		"latency of slow answers": {DestinationConfig{Concurrency: new(3)}, 1, 30 * time.Second, breaker.OutcomeSlow, 0.1},
+		"failures have none":      {DestinationConfig{Concurrency: new(3)}, 1, time.Millisecond, breaker.OutcomeFailure, 150},
+		"unknown, with permits":   {DestinationConfig{Concurrency: new(3)}, 0, 0, breaker.OutcomeSuccess, 150},
+		"rate limit":              {DestinationConfig{Rate: limiter.Config{Rate: new(4.0), Burst: 2000}}, 1500, time.Second, breaker.OutcomeSuccess, 4 * rateShare},
+		"configured":              {DestinationConfig{DrainRate: new(3.0)}, 1500, time.Second, breaker.OutcomeSuccess, 3},
 	} {
 		r := registry(t, DestinationsConfig{Random: zero, Default: tt.cfg})
 		now := t0.Add(tt.took)
@@ -73,7 +73,7 @@ func TestDeferDrainRate(t *testing.T) {
 // What a destination did while it was well says nothing of when its breaker is open: its jobs come back at the default rate.
 func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 3, Breaker: breaker.Config{MinimumCalls: 5}}})
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: new(3), Breaker: breaker.Config{MinimumCalls: 5}}})
 	send(t, r, "a", t0, breaker.OutcomeSuccess)
 	send(t, r, "a", t0, times(4, breaker.OutcomeFailure)...)
 	first := r.Defer(t0, Request{Destination: "a"}, time.Minute)
@@ -85,7 +85,7 @@ func TestDeferWhileOpenForgetsTheLatency(t *testing.T) {
 // As long as no call is answered, deferred jobs come back less and less often: calls take at least as long as jobs have waited.
 func TestDeferSlowsDownWhileNothingIsAnswered(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: 2}})
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{Concurrency: new(2)}})
 	for range 2 {
 		if _, v := r.Admit(t0, Request{Destination: "a"}); !v.OK() {
 			t.Fatalf("%+v", v)
@@ -130,7 +130,7 @@ func TestDeferIsNeverAHotLoopNorEndless(t *testing.T) {
 // A snapshot tells about how many jobs stand in a destination's line, until they have come back.
 func TestSnapshotCountsTheLine(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: 2, Breaker: breaker.Config{MinimumCalls: 5}}})
+	r := registry(t, DestinationsConfig{Random: zero, Default: DestinationConfig{DrainRate: new(2.0), Breaker: breaker.Config{MinimumCalls: 5}}})
 	send(t, r, "a", t0, times(5, breaker.OutcomeFailure)...)
 	waiting := func(now time.Time) int {
 		t.Helper()

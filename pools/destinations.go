@@ -25,8 +25,8 @@ const Overflow = "(overflow)"
 // limits are the default ones, or an override of that name, and bound all of them together, its breaker too.
 type Destinations struct {
 	table    atomic.Pointer[table]
-	configMu sync.Mutex                 // one Configure or Set at a time
-	own      map[DestinationConfig]*own // what Set was given; guarded by configMu
+	configMu sync.Mutex      // one Configure or Set at a time
+	own      map[string]*own // what Set was given; guarded by configMu
 	total    *limiter.Limiter
 	held     *atomic.Int64                   // calls in the slow lane
 	shareMu  sync.Mutex                      // one Share at a time
@@ -71,7 +71,7 @@ func NewDestinations(cfg DestinationsConfig) (*Destinations, error) {
 		return nil, fmt.Errorf("destinations: %w", err)
 	}
 	r := &Destinations{
-		total: total, held: held, random: cfg.Random, hooks: notify.Queue[breaker.Transition]{Fn: cfg.OnTransition}, seed: maphash.MakeSeed(), own: map[DestinationConfig]*own{},
+		total: total, held: held, random: cfg.Random, hooks: notify.Queue[breaker.Transition]{Fn: cfg.OnTransition}, seed: maphash.MakeSeed(), own: map[string]*own{},
 	}
 	r.table.Store(t)
 	n := 1
@@ -101,8 +101,8 @@ func (r *Destinations) Configure(now time.Time, cfg DestinationsConfig) error {
 		return fmt.Errorf("destinations: %w", err)
 	}
 	owns := make(map[*own]*settings, len(r.own))
-	for raw, o := range r.own {
-		if owns[o], err = t.resolve(raw); err != nil {
+	for _, o := range r.own {
+		if owns[o], err = t.resolve(o.raw); err != nil {
 			return fmt.Errorf("destinations: what was set for some does not go with the new default: %w", err)
 		}
 	}

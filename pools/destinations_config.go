@@ -2,6 +2,7 @@ package pools
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -16,37 +17,28 @@ import (
 // defaultDrainRate is how many deferred jobs per second come back to a destination of which nothing else is known.
 const defaultDrainRate = 10.0
 
-// Toggle is yes, no, or what the default says.
-type Toggle uint8
-
-// The toggles.
-const (
-	ToggleInherit Toggle = iota
-	ToggleOn
-	ToggleOff
-)
-
-// DestinationConfig tunes what one destination may be sent.
+// DestinationConfig tunes what one destination may be sent. In the configuration of one name, what is zero or nil is taken from the default;
+// a pointer is a field that can be switched off there: new(0), new(false).
 type DestinationConfig struct {
 	// Breaker opens when the destination is sick. The zero value has sensible defaults.
 	Breaker breaker.Config
-	// Concurrency is how many calls may run at once. Zero or negative means no limit.
-	Concurrency int
+	// Concurrency is how many calls may run at once. Nil or zero means no limit.
+	Concurrency *int
 	// Adaptive lets the limit on concurrency find itself. The zero value keeps it where it is.
 	Adaptive adaptive.LimitConfig
 	// Timeout lets the timeout of calls follow how long they take. Ask for it with [Permit.Timeout]. The zero value has none.
 	Timeout adaptive.TimeoutConfig
-	// Lane says whether the destination is in the registry's slow lane while it is slow. Inherit means On. Off is for what is slow by nature.
-	Lane Toggle
-	// Shared lets the destination take part in what other workers know: see [Destinations.Share]. Inherit means Off.
-	Shared Toggle
+	// Lane says whether the destination is in the registry's slow lane while it is slow. Nil means true. False is for what is slow by nature.
+	Lane *bool
+	// Shared lets the destination take part in what other workers know: see [Destinations.Share]. Nil means false.
+	Shared *bool
 	// Rate limits calls per second. The zero value limits nothing.
 	Rate limiter.Config
 	// Budget bounds retries. The zero value is 10 % of the successes plus 3 per second.
 	Budget budget.Config
-	// DrainRate is how many deferred jobs per second come back. Zero or negative means what the destination was seen to
+	// DrainRate is how many deferred jobs per second come back. Nil or zero means what the destination was seen to
 	// answer, at most Rate, or a guess while nothing is known. See [Destinations.Defer].
-	DrainRate float64
+	DrainRate *float64
 	// DeferFloor is the shortest delay of a deferred job. Zero means 100 ms: where the end of a wait cannot be known it is 1 s anyway.
 	DeferFloor time.Duration
 	// DeferCap is the longest. Zero means 15 min. At least twice the floor.
@@ -70,14 +62,24 @@ func (c DestinationConfig) over(base DestinationConfig) DestinationConfig {
 	}
 }
 
+// key tells configurations apart by what they say, where pointers to equal values are equal.
+func (c DestinationConfig) key() string {
+	text, err := json.Marshal(c)
+	if err != nil { // a number that is none: validate refuses it
+		return err.Error()
+	}
+	return string(text)
+}
+
 func (c DestinationConfig) withDefaults() DestinationConfig {
 	c.Breaker = c.Breaker.WithDefaults()
-	c.Concurrency = max(c.Concurrency, 0)
+	c.Concurrency = cmp.Or(c.Concurrency, new(0))
 	c.Adaptive = c.Adaptive.WithDefaults()
 	c.Timeout = c.Timeout.WithDefaults()
-	c.Rate.Rate = max(c.Rate.Rate, 0)
+	c.Lane = cmp.Or(c.Lane, new(true))
+	c.Shared = cmp.Or(c.Shared, new(false))
 	c.Budget = c.Budget.WithDefaults()
-	c.DrainRate = max(c.DrainRate, 0)
+	c.DrainRate = cmp.Or(c.DrainRate, new(0.0))
 	c.DeferFloor = cmp.Or(c.DeferFloor, 100*time.Millisecond)
 	c.DeferCap = cmp.Or(c.DeferCap, 15*time.Minute)
 	return c
@@ -100,14 +102,12 @@ func (c DestinationConfig) validate() error {
 		return fmt.Errorf("budget: %w", err)
 	}
 	switch {
-	case c.Concurrency > 1_000_000:
-		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", c.Concurrency)
-	case c.Adaptive.Min > 0 && c.Concurrency == 0:
-		return fmt.Errorf("adaptive min %d: set a concurrency, from which it can be lowered", c.Adaptive.Min)
-	case c.Lane > ToggleOff || c.Shared > ToggleOff:
-		return fmt.Errorf("lane %d, shared %d: use On or Off", c.Lane, c.Shared)
-	case !(c.DrainRate <= 1e6) || c.DrainRate > 0 && c.DrainRate < 1e-3:
-		return fmt.Errorf("drain rate %v: use 0.001 to 1e6 per second, or 0 to measure it", c.DrainRate)
+	case *c.Concurrency < 0 || *c.Concurrency > 1_000_000:
+		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", *c.Concurrency)
+	case c.Adaptive.Adapts() && *c.Concurrency == 0:
+		return fmt.Errorf("adaptive min %d: set a concurrency, from which it can be lowered", *c.Adaptive.Min)
+	case !(*c.DrainRate == 0 || *c.DrainRate >= 1e-3 && *c.DrainRate <= 1e6):
+		return fmt.Errorf("drain rate %v: use 0.001 to 1e6 per second, or 0 to measure it", *c.DrainRate)
 	case c.DeferFloor < time.Millisecond:
 		return fmt.Errorf("defer floor %v: use at least 1ms", c.DeferFloor)
 	case c.DeferCap < 2*c.DeferFloor:
@@ -120,8 +120,7 @@ func (c DestinationConfig) validate() error {
 type DestinationsConfig struct {
 	// Default holds for every destination.
 	Default DestinationConfig
-	// ByName holds for the destination of that name, which is normalised. Zero fields are taken from Default; negative
-	// ones switch a limit off.
+	// ByName holds for the destination of that name, which is normalised. What is zero or nil is taken from Default.
 	ByName map[string]DestinationConfig
 	// SlowLane keeps slow destinations from holding every place. The zero value does not.
 	SlowLane SlowLaneConfig
@@ -142,7 +141,6 @@ type DestinationsConfig struct {
 
 func (c DestinationsConfig) withDefaults() DestinationsConfig {
 	c.SlowLane = c.SlowLane.withDefaults()
-	c.Rate.Rate = max(c.Rate.Rate, 0)
 	c.Max = cmp.Or(c.Max, 100_000)
 	c.IdleAfter = cmp.Or(c.IdleAfter, 10*time.Minute)
 	if c.Random == nil {
@@ -183,7 +181,7 @@ func newTable(c DestinationsConfig, total *limiter.Limiter, held *atomic.Int64, 
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	if c.Rate.Rate == 0 {
+	if c.Rate.PerSecond() == 0 {
 		total = nil
 	}
 	t := &table{
@@ -196,18 +194,19 @@ func newTable(c DestinationsConfig, total *limiter.Limiter, held *atomic.Int64, 
 	if t.def, err = t.resolve(DestinationConfig{}); err != nil {
 		return nil, fmt.Errorf("default: %w", err)
 	}
-	equal := map[DestinationConfig]*settings{} // thousands of overrides are often all the same
+	equal := map[string]*settings{} // thousands of overrides are often all the same
 	for raw, over := range c.ByName {
 		name := NormalizeDestination(raw)
 		if name == "" || t.byName[name] != nil {
-			return nil, fmt.Errorf("override %q: name is empty or given twice once normalised to %q: keep one", raw, name)
+			return nil, fmt.Errorf("by name %q: name is empty or given twice once normalised to %q: keep one", raw, name)
 		}
-		if equal[over] == nil {
-			if equal[over], err = t.resolve(over); err != nil {
-				return nil, fmt.Errorf("override %q: %w", raw, err)
+		key := over.key()
+		if equal[key] == nil {
+			if equal[key], err = t.resolve(over); err != nil {
+				return nil, fmt.Errorf("by name %q: %w", raw, err)
 			}
 		}
-		t.byName[name] = equal[over]
+		t.byName[name] = equal[key]
 	}
 	return t, nil
 }
@@ -226,12 +225,12 @@ func (t *table) resolve(c DestinationConfig) (*settings, error) {
 		return nil, err
 	}
 	s := &settings{
-		breaker: breaker.NewRules(c.Breaker, t.random), concurrency: uint32(c.Concurrency),
-		rate: limiter.NewRules(c.Rate), rateLimit: c.Rate.Rate, budget: budget.NewRules(c.Budget), drain: c.DrainRate,
+		breaker: breaker.NewRules(c.Breaker, t.random), concurrency: uint32(*c.Concurrency),
+		rate: limiter.NewRules(c.Rate), rateLimit: c.Rate.PerSecond(), budget: budget.NewRules(c.Budget), drain: *c.DrainRate,
 		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: t.total, rand: t.random,
-		limit: adaptive.NewLimitRules(c.Adaptive, c.Concurrency, c.Breaker.SlowAfter), timeout: adaptive.NewTimeoutRules(c.Timeout), shared: c.Shared == ToggleOn,
+		limit: adaptive.NewLimitRules(c.Adaptive, *c.Concurrency, c.Breaker.SlowAfter), timeout: adaptive.NewTimeoutRules(c.Timeout), shared: *c.Shared,
 	}
-	if c.Lane != ToggleOff {
+	if *c.Lane {
 		s.lane = t.lane
 	}
 	return s, nil

@@ -72,14 +72,14 @@ func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time)
 func TestDestinationsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	limits := breaker.Config{
-		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: -1, Probes: 2,
+		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: new(0.0), Probes: 2,
 		ProbesToClose: 2, ProbeLease: time.Hour,
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		r, err := NewDestinations(DestinationsConfig{
-			Rate: limiter.Config{Rate: 1, Burst: modelTotal},
+			Rate: limiter.Config{Rate: new(1.0), Burst: modelTotal},
 			Default: DestinationConfig{
-				Breaker: limits, Concurrency: modelConcurrency, Rate: limiter.Config{Rate: 1, Burst: modelBurst},
+				Breaker: limits, Concurrency: new(modelConcurrency), Rate: limiter.Config{Rate: new(1.0), Burst: modelBurst},
 				Budget: budget.Config{Form: budget.FormAWS, Tokens: modelTokens},
 			},
 		})

@@ -80,8 +80,8 @@ func TestManyURLsAreOneDestination(t *testing.T) {
 func TestRefusalsBurnNothing(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Rate:    limiter.Config{Rate: 1000, Burst: 3},
-		Default: DestinationConfig{Rate: limiter.Config{Rate: 1.0 / 60, Burst: 2}, Budget: budget.Config{Form: budget.FormAWS, Tokens: 14}},
+		Rate:    limiter.Config{Rate: new(1000.0), Burst: 3},
+		Default: DestinationConfig{Rate: limiter.Config{Rate: new(1.0 / 60), Burst: 2}, Budget: budget.Config{Form: budget.FormAWS, Tokens: 14}},
 	})
 	r.Force("h", t0, breaker.OverrideOpen)
 	for i := range 20 { // re-checked every second
@@ -109,8 +109,8 @@ func TestRefusalsBurnNothing(t *testing.T) {
 func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Rate:   limiter.Config{Rate: 20, Burst: 20},
-		ByName: map[string]DestinationConfig{"a": {Rate: limiter.Config{Rate: 1, Burst: 1}}},
+		Rate:   limiter.Config{Rate: new(20.0), Burst: 20},
+		ByName: map[string]DestinationConfig{"a": {Rate: limiter.Config{Rate: new(1.0), Burst: 1}}},
 	})
 	admitted := 0
 	for range 200 {
@@ -129,7 +129,7 @@ func TestTenantLimitTakesNothingFromOthers(t *testing.T) {
 
 func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Rate: limiter.Config{Rate: 1, Burst: 3}}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: new(2), Rate: limiter.Config{Rate: new(1.0), Burst: 3}}})
 	p1, _ := r.Admit(t0, Request{Destination: "a"})
 	p2, _ := r.Admit(t0, Request{Destination: "a"})
 	for range 5 {
@@ -151,7 +151,7 @@ func TestAdmitTakesConcurrencyAndDoneGivesItBack(t *testing.T) {
 
 func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: 2}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Concurrency: new(2)}})
 	p, _ := r.Admit(t0, Request{Destination: "a"})
 	p.Done(t0.Add(200*time.Millisecond), breaker.OutcomeSuccess) // two at once: 10 per second
 	now := t0.Add(time.Second)
@@ -164,7 +164,7 @@ func TestConcurrencyHintFollowsTheLatency(t *testing.T) {
 
 func TestRetriesNeedBudget(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Floor: 0.1}}}) // one in 10 s
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Floor: new(0.1)}}}) // one in 10 s
 	p, v := r.Admit(t0, Request{Destination: "a", Retry: true})
 	if !v.OK() {
 		t.Fatal(v)
@@ -292,7 +292,7 @@ func TestTransitionsNameTheDestination(t *testing.T) {
 
 func TestNoDestinationIsNeverLimited(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Rate: limiter.Config{Rate: 1}})
+	r := registry(t, DestinationsConfig{Rate: limiter.Config{Rate: new(1.0)}})
 	r.Force("", t0, breaker.OverrideOpen)
 	r.Throttle("", t0, at(time.Hour))
 	r.Reset("", t0)
@@ -307,19 +307,19 @@ func TestNoDestinationIsNeverLimited(t *testing.T) {
 func TestDestinationsConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for path, cfg := range map[string]DestinationsConfig{
-		"max":                                {Max: -1},
-		"idle after":                         {IdleAfter: -1},
-		"total rate limit":                   {Rate: limiter.Config{Rate: 1e10}},
-		"default: concurrency":               {Default: DestinationConfig{Concurrency: 1e7}},
-		"default: breaker: failure percent":  {Default: DestinationConfig{Breaker: breaker.Config{FailurePercent: 101}}},
-		"default: rate limit: burst":         {Default: DestinationConfig{Rate: limiter.Config{Rate: 1, Burst: -1}}},
-		"default: budget: form":              {Default: DestinationConfig{Budget: budget.Config{Form: "x"}}},
-		"default: drain rate":                {Default: DestinationConfig{DrainRate: 1e7}},
-		"default: defer floor":               {Default: DestinationConfig{DeferFloor: -1}},
-		"default: defer cap":                 {Default: DestinationConfig{DeferCap: 150 * time.Millisecond}},
-		`override "B.test": breaker: window`: {ByName: map[string]DestinationConfig{"B.test": {Breaker: breaker.Config{Window: 1}}}},
-		"given twice":                        {ByName: map[string]DestinationConfig{"b.test": {}, "B.test": {}}},
-		"name is empty":                      {ByName: map[string]DestinationConfig{" ": {}}},
+		"max":                               {Max: -1},
+		"idle after":                        {IdleAfter: -1},
+		"total rate limit":                  {Rate: limiter.Config{Rate: new(1e10)}},
+		"default: concurrency":              {Default: DestinationConfig{Concurrency: new(10_000_000)}},
+		"default: breaker: failure percent": {Default: DestinationConfig{Breaker: breaker.Config{FailurePercent: new(101)}}},
+		"default: rate limit: burst":        {Default: DestinationConfig{Rate: limiter.Config{Rate: new(1.0), Burst: -1}}},
+		"default: budget: form":             {Default: DestinationConfig{Budget: budget.Config{Form: "x"}}},
+		"default: drain rate":               {Default: DestinationConfig{DrainRate: new(1e7)}},
+		"default: defer floor":              {Default: DestinationConfig{DeferFloor: -1}},
+		"default: defer cap":                {Default: DestinationConfig{DeferCap: 150 * time.Millisecond}},
+		`by name "B.test": breaker: window`: {ByName: map[string]DestinationConfig{"B.test": {Breaker: breaker.Config{Window: 1}}}},
+		"given twice":                       {ByName: map[string]DestinationConfig{"b.test": {}, "B.test": {}}},
+		"name is empty":                     {ByName: map[string]DestinationConfig{" ": {}}},
 	} {
 		if _, err := NewDestinations(cfg); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v", path, err)

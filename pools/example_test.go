@@ -12,7 +12,7 @@ import (
 
 func ExampleDestinations() {
 	destinations, err := pools.NewDestinations(pools.DestinationsConfig{
-		Default: pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: 1},
+		Default: pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: new(1)},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -65,7 +65,7 @@ func TestSlowLaneProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := &laneModel{now: t0, dests: map[string]*lanePast{}, cfg: DestinationsConfig{
 			SlowLane: SlowLaneConfig{Slots: 2, Over: laneOver}, IdleAfter: time.Minute,
-			Default: DestinationConfig{Concurrency: 4, Breaker: breaker.Config{FailurePercent: -1, SlowPercent: -1}},
+			Default: DestinationConfig{Concurrency: new(4), Breaker: breaker.Config{FailurePercent: new(0), SlowPercent: new(0)}},
 		}}
 		var err error
 		if m.r, err = NewDestinations(m.cfg); err != nil {
@@ -172,7 +172,7 @@ func (m *laneModel) cancel(t *rapid.T) {
 // configure may switch the lane off: what began without one is found when its destination is next asked for.
 func (m *laneModel) configure(t *rapid.T) {
 	m.cfg.SlowLane.Slots = rapid.IntRange(0, 3).Draw(t, "slots")
-	m.cfg.Default.Concurrency = rapid.IntRange(1, 5).Draw(t, "concurrency")
+	m.cfg.Default.Concurrency = new(rapid.IntRange(1, 5).Draw(t, "concurrency"))
 	if err := m.r.Configure(m.now, m.cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func (m *laneModel) configure(t *rapid.T) {
 }
 
 func (m *laneModel) set(t *rapid.T) {
-	cfg := &DestinationConfig{Concurrency: rapid.IntRange(1, 5).Draw(t, "concurrency")}
+	cfg := &DestinationConfig{Concurrency: new(rapid.IntRange(1, 5).Draw(t, "concurrency"))}
 	if rapid.Bool().Draw(t, "back") {
 		cfg = nil
 	}

@@ -17,7 +17,7 @@ func laneOf(t testing.TB, slots int) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
 		SlowLane: SlowLaneConfig{Slots: slots},
-		Default:  DestinationConfig{Breaker: breaker.Config{FailurePercent: -1, SlowPercent: -1}},
+		Default:  DestinationConfig{Breaker: breaker.Config{FailurePercent: new(0), SlowPercent: new(0)}},
 	})
 }
 
@@ -187,8 +187,8 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	t.Parallel()
 	cfg := DestinationsConfig{
 		SlowLane: SlowLaneConfig{Slots: 1, Over: 50 * time.Millisecond},
-		Default:  DestinationConfig{Lane: ToggleOff},
-		ByName:   map[string]DestinationConfig{"hook": {Lane: ToggleOn}},
+		Default:  DestinationConfig{Lane: new(false)},
+		ByName:   map[string]DestinationConfig{"hook": {Lane: new(true)}},
 	}
 	r := registry(t, cfg)
 	for _, name := range []string{"report", "hook"} {
@@ -235,7 +235,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 // The limit that all share refuses after the lane has said yes: nothing is taken there either.
 func TestRefusalLeavesTheLaneAlone(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: limiter.Config{Rate: 1}})
+	r := registry(t, DestinationsConfig{SlowLane: SlowLaneConfig{Slots: 5}, Rate: limiter.Config{Rate: new(1.0)}})
 	p, _ := r.Admit(t0, Request{Destination: "a"})
 	for range 3 {
 		wantVerdict(t, r, "b", t0, false, Verdict{ReasonRateLimited, time.Second})
@@ -270,7 +270,7 @@ func TestLaneHoldsUnderManyCallers(t *testing.T) {
 	const slots, callers = 8, 16
 	r := registry(t, DestinationsConfig{
 		Max: 100_000, SlowLane: SlowLaneConfig{Slots: slots}, IdleAfter: 1000 * time.Hour, // each caller has a clock of its own
-		Default: DestinationConfig{Breaker: breaker.Config{FailurePercent: -1}},
+		Default: DestinationConfig{Breaker: breaker.Config{FailurePercent: new(0)}},
 	})
 	for i := range callers {
 		call(t, r, fmt.Sprintf("h%d", i), t0, time.Minute, breaker.OutcomeFailure)

@@ -13,12 +13,13 @@ import (
 // own is a configuration that Set gave to some destinations. Equal ones are one, and with it its settings.
 type own struct {
 	raw      DestinationConfig
+	key      string
 	settings atomic.Pointer[settings] // raw, resolved over the default of the day
 	names    int                      // how many have it; guarded by configMu
 }
 
-// Set gives one destination limits of its own while calls go on: zero fields are taken from Default, negative ones switch a limit off. It
-// takes the place of an override of that name in the table, and [Destinations.Configure] keeps it. Nil goes back to the table.
+// Set gives one destination limits of its own while calls go on: what is zero or nil is taken from Default. It
+// takes the place of what ByName says, and [Destinations.Configure] keeps it. Nil goes back to the table.
 // Permits, state and counts are kept. It costs the same however many destinations there are, and is remembered for ones that are not known
 // yet or are forgotten in between. On an error nothing changes.
 func (r *Destinations) Set(now time.Time, name string, cfg *DestinationConfig) error {
@@ -41,14 +42,15 @@ func (r *Destinations) Set(now time.Time, name string, cfg *DestinationConfig) e
 		return nil
 	}
 	if old.names--; old.names == 0 {
-		delete(r.own, old.raw)
+		delete(r.own, old.key)
 	}
 	return nil
 }
 
 // intern returns the own of cfg, counted once more.
 func (r *Destinations) intern(cfg DestinationConfig, t *table) (*own, error) {
-	if o := r.own[cfg]; o != nil {
+	key := cfg.key()
+	if o := r.own[key]; o != nil {
 		o.names++
 		return o, nil
 	}
@@ -56,9 +58,9 @@ func (r *Destinations) intern(cfg DestinationConfig, t *table) (*own, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &own{raw: cfg, names: 1}
+	o := &own{raw: cfg, key: key, names: 1}
 	o.settings.Store(s)
-	r.own[cfg] = o
+	r.own[key] = o
 	return o, nil
 }
 

@@ -29,15 +29,15 @@ func concurrencyOf(r *Destinations, name string) int { return int(settingsOf(r, 
 func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default: DestinationConfig{Concurrency: 3, Breaker: breaker.Config{MinimumCalls: 3}},
-		ByName:  map[string]DestinationConfig{"a.test": {Concurrency: 2}},
+		Default: DestinationConfig{Concurrency: new(3), Breaker: breaker.Config{MinimumCalls: 3}},
+		ByName:  map[string]DestinationConfig{"a.test": {Concurrency: new(2)}},
 	})
 	p1, _ := r.Admit(t0, Request{Destination: "a.test"})
 	p2, _ := r.Admit(t0, Request{Destination: "a.test"})
 	send(t, r, "b.test", t0, breaker.OutcomeFailure, breaker.OutcomeFailure)
 	wantVerdict(t, r, "a.test", t0, false, Verdict{ReasonConcurrencyFull, time.Second})
 
-	set(t, r, t0, "https://A.test/hook", &DestinationConfig{Concurrency: 5})
+	set(t, r, t0, "https://A.test/hook", &DestinationConfig{Concurrency: new(5)})
 	wantVerdict(t, r, "a.test", t0, false, Verdict{})
 	if s, _ := r.Lookup("a.test", t0); s.InUse != 2 || s.Concurrency != 5 {
 		t.Errorf("%+v", s)
@@ -71,11 +71,11 @@ func TestSetKeepsPermitsStateAndCounts(t *testing.T) {
 // Set is for a running registry: Configure comes behind it, destinations come and go.
 func TestConfigureKeepsWhatWasSet(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 3}})
-	set(t, r, t0, "a.test", &DestinationConfig{Rate: limiter.Config{Rate: 7}})
-	set(t, r, t0, "b.test", &DestinationConfig{Concurrency: 9})
+	r := registry(t, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: new(3)}})
+	set(t, r, t0, "a.test", &DestinationConfig{Rate: limiter.Config{Rate: new(7.0)}})
+	set(t, r, t0, "b.test", &DestinationConfig{Concurrency: new(9)})
 	send(t, r, "a.test", t0, breaker.OutcomeSuccess)
-	if err := r.Configure(t0, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: 4}}); err != nil {
+	if err := r.Configure(t0, DestinationsConfig{IdleAfter: time.Minute, Default: DestinationConfig{Concurrency: new(4)}}); err != nil {
 		t.Fatal(err)
 	}
 	if s := settingsOf(r, "a.test"); s.rateLimit != 7 || s.concurrency != 4 {
@@ -92,7 +92,7 @@ func TestConfigureKeepsWhatWasSet(t *testing.T) {
 	}
 
 	set(t, r, t0, "c.test", &DestinationConfig{DeferFloor: time.Minute})
-	err := r.Configure(t0, DestinationsConfig{Default: DestinationConfig{DeferCap: time.Minute, Concurrency: 5}})
+	err := r.Configure(t0, DestinationsConfig{Default: DestinationConfig{DeferCap: time.Minute, Concurrency: new(5)}})
 	if err == nil || !strings.Contains(err.Error(), "defer cap 1m0s") {
 		t.Errorf("%v: want the cap that c's floor does not go with", err)
 	}
@@ -107,7 +107,7 @@ func TestSetRefusesWhatCannotBe(t *testing.T) {
 	if err := r.Set(t0, "  ", &DestinationConfig{}); err == nil {
 		t.Error("an empty name was taken")
 	}
-	set(t, r, t0, "a", &DestinationConfig{Concurrency: 2})
+	set(t, r, t0, "a", &DestinationConfig{Concurrency: new(2)})
 	if err := r.Set(t0, "a", &DestinationConfig{DeferFloor: -1}); err == nil || !strings.Contains(err.Error(), `"a"`) {
 		t.Errorf("%v", err)
 	}
@@ -120,11 +120,11 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 	t.Parallel()
 	over := map[string]DestinationConfig{}
 	for i := range 100 {
-		over[fmt.Sprintf("o%d", i)] = DestinationConfig{Concurrency: 3}
+		over[fmt.Sprintf("o%d", i)] = DestinationConfig{Concurrency: new(3)}
 	}
 	r := registry(t, DestinationsConfig{ByName: over})
 	for i := range 100 {
-		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: 4})
+		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: new(4)})
 		send(t, r, fmt.Sprintf("s%d", i), t0, breaker.OutcomeSuccess)
 	}
 	seen := map[*settings]int{}
@@ -136,7 +136,7 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 		t.Errorf("%d settings, %d configurations, want 2 and 1", len(seen), len(r.own))
 	}
 	for i := range 100 {
-		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: 5 + i%2})
+		set(t, r, t0, fmt.Sprintf("s%d", i), &DestinationConfig{Concurrency: new(5 + i%2)})
 	}
 	if len(r.own) != 2 {
 		t.Errorf("%d configurations, want 2", len(r.own))
@@ -145,13 +145,13 @@ func TestEqualConfigurationsShareSettings(t *testing.T) {
 
 func TestTheOverflowCanBeSet(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Max: 1, ByName: map[string]DestinationConfig{Overflow: {Concurrency: 8}}})
+	r := registry(t, DestinationsConfig{Max: 1, ByName: map[string]DestinationConfig{Overflow: {Concurrency: new(8)}}})
 	p, _ := r.Admit(t0, Request{Destination: "a"})
 	defer p.Done(t0, breaker.OutcomeSuccess)
 	if got := concurrencyOf(r, "b"); got != 8 {
 		t.Errorf("%d, want 8", got)
 	}
-	set(t, r, t0, Overflow, &DestinationConfig{Concurrency: 6})
+	set(t, r, t0, Overflow, &DestinationConfig{Concurrency: new(6)})
 	if got := concurrencyOf(r, "b"); got != 6 {
 		t.Errorf("%d, want 6", got)
 	}
@@ -159,7 +159,7 @@ func TestTheOverflowCanBeSet(t *testing.T) {
 
 func TestSetWhileEverythingHappens(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: 2}})
+	r := registry(t, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: new(2)}})
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -169,11 +169,11 @@ func TestSetWhileEverythingHappens(t *testing.T) {
 				p, _ := r.Admit(now, Request{Destination: name})
 				switch i % 5 {
 				case 0:
-					set(t, r, now, name, &DestinationConfig{Concurrency: 1 + i%3})
+					set(t, r, now, name, &DestinationConfig{Concurrency: new(1 + i%3)})
 				case 1:
 					set(t, r, now, name, nil)
 				case 2:
-					_ = r.Configure(now, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: 1 + i%4}})
+					_ = r.Configure(now, DestinationsConfig{Max: 20, IdleAfter: time.Second, Default: DestinationConfig{Concurrency: new(1 + i%4)}})
 				}
 				p.Done(now, breaker.OutcomeSuccess)
 			}

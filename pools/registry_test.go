@@ -82,7 +82,7 @@ func TestForceOfANewcomerToAFullRegistry(t *testing.T) {
 
 func TestNewcomersToAFullRegistryShareOneDestination(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: breaker.Config{MinimumCalls: 1}, Concurrency: 2}})
+	r := registry(t, DestinationsConfig{Max: 2, Default: DestinationConfig{Breaker: breaker.Config{MinimumCalls: 1}, Concurrency: new(2)}})
 	send(t, r, "a", t0, breaker.OutcomeFailure)
 	send(t, r, "b", t0, breaker.OutcomeFailure)
 	p1, v1 := r.Admit(t0, Request{Destination: "c"})
@@ -123,14 +123,14 @@ func TestPeekRemembersNothing(t *testing.T) {
 	if r.Len() != 0 {
 		t.Errorf("%d entries", r.Len())
 	}
-	r = registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Floor: -1}}})
+	r = registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Floor: new(0.0)}}})
 	wantVerdict(t, r, "newcomer", t0, true, Verdict{ReasonBudgetEmpty, time.Second})
 }
 
 func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		IdleAfter: time.Minute, Default: DestinationConfig{Rate: limiter.Config{Rate: 1.0 / 3600}, DrainRate: 0.002},
+		IdleAfter: time.Minute, Default: DestinationConfig{Rate: limiter.Config{Rate: new(1.0 / 3600)}, DrainRate: new(0.002)},
 	})
 	send(t, r, "a", t0, breaker.OutcomeSuccess)
 	r.Defer(t0, Request{Destination: "b"}, time.Second) // the next in line is due after 501 s
@@ -146,7 +146,7 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 
 func TestDegradationThatIsOverIsForgotten(t *testing.T) {
 	t.Parallel()
-	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: breaker.Config{Ramp: time.Minute, Probes: 1}}})
+	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: breaker.Config{Ramp: new(time.Minute), Probes: 1}}})
 	send(t, r, "a", t0, times(20, breaker.OutcomeFailure)...)
 	send(t, r, "a", at(30*time.Second), breaker.OutcomeSuccess)
 	for _, after := range []time.Duration{89 * time.Second, 90 * time.Second} {
@@ -162,14 +162,14 @@ func TestDegradationThatIsOverIsForgotten(t *testing.T) {
 
 func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 	t.Parallel()
-	cfg := DestinationsConfig{Default: DestinationConfig{Concurrency: 2, Breaker: breaker.Config{MinimumCalls: 4, Window: 30 * time.Second}}}
+	cfg := DestinationsConfig{Default: DestinationConfig{Concurrency: new(2), Breaker: breaker.Config{MinimumCalls: 4, Window: 30 * time.Second}}}
 	r := registry(t, cfg)
 	send(t, r, "open", t0, times(4, breaker.OutcomeFailure)...)
 	send(t, r, "a", t0, breaker.OutcomeFailure, breaker.OutcomeFailure)
 	p1, _ := r.Admit(t0, Request{Destination: "a"})
 	p2, _ := r.Admit(t0, Request{Destination: "a"})
 
-	cfg.Default.Concurrency = 1
+	cfg.Default.Concurrency = new(1)
 	cfg.Default.Breaker.Window = time.Hour
 	cfg.ByName = map[string]DestinationConfig{"https://A/": {Breaker: breaker.Config{MinimumCalls: 3}}}
 	if err := r.Configure(at(time.Second), cfg); err != nil {
@@ -196,14 +196,14 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 func TestOverridesFillInFromTheDefault(t *testing.T) {
 	t.Parallel()
 	base := DestinationConfig{
-		Breaker: breaker.Webhook(), Concurrency: 3, Rate: limiter.Config{Rate: 5, Burst: 2}, DrainRate: 7,
+		Breaker: breaker.Webhook(), Concurrency: new(3), Rate: limiter.Config{Rate: new(5.0), Burst: 2}, DrainRate: new(7.0),
 		Budget: budget.Config{Form: budget.FormAWS, Tokens: 99},
 	}
-	got := DestinationConfig{Breaker: breaker.Config{MinimumCalls: 9}, Concurrency: -1}.over(base).withDefaults()
-	if b := got.Breaker; b.MinimumCalls != 9 || b.FailurePercent != 80 || b.Window != 10*time.Minute || b.OpenFor != 5*time.Minute {
+	got := DestinationConfig{Breaker: breaker.Config{MinimumCalls: 9}, Concurrency: new(0)}.over(base).withDefaults()
+	if b := got.Breaker; b.MinimumCalls != 9 || *b.FailurePercent != 80 || b.Window != 10*time.Minute || b.OpenFor != 5*time.Minute {
 		t.Errorf("%+v", b)
 	}
-	if got.Concurrency != 0 || got.Rate != base.Rate || got.DrainRate != 7 || got.Budget.Tokens != 99 || got.Budget.Form != budget.FormAWS {
+	if *got.Concurrency != 0 || got.Rate != base.Rate || *got.DrainRate != 7 || got.Budget.Tokens != 99 || got.Budget.Form != budget.FormAWS {
 		t.Errorf("%+v", got)
 	}
 	if b := (budget.Config{Form: budget.FormGRPC}).Over(base.Budget).WithDefaults(); b.Tokens != 10 {
@@ -218,7 +218,7 @@ func TestRegistryUnderManyCallers(t *testing.T) {
 	var transitions atomic.Int64
 	r := registry(t, DestinationsConfig{
 		Max: 50, IdleAfter: time.Second,
-		Default:      DestinationConfig{Concurrency: limit, Breaker: breaker.Config{MinimumCalls: 5, OpenFor: time.Second, Window: time.Second}},
+		Default:      DestinationConfig{Concurrency: new(limit), Breaker: breaker.Config{MinimumCalls: 5, OpenFor: time.Second, Window: time.Second}},
 		OnTransition: func(breaker.Transition) { transitions.Add(1) },
 	})
 	var running [100]atomic.Int32
@@ -244,7 +244,7 @@ func TestRegistryUnderManyCallers(t *testing.T) {
 				}
 				switch i % 500 {
 				case 0:
-					_ = r.Configure(now, DestinationsConfig{Max: 50, Default: DestinationConfig{Concurrency: 1 + i%limit}})
+					_ = r.Configure(now, DestinationsConfig{Max: 50, Default: DestinationConfig{Concurrency: new(1 + i%limit)}})
 				case 1:
 					r.Snapshot(now)
 				case 2:

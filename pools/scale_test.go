@@ -18,13 +18,13 @@ const many = 100_000
 func endpoints(t testing.TB, now time.Time) (*Destinations, []string) {
 	t.Helper()
 	r := registry(t, DestinationsConfig{
-		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: breaker.Webhook(), Lane: ToggleOn},
+		Max: many, SlowLane: SlowLaneConfig{Slots: 128}, Default: DestinationConfig{Breaker: breaker.Webhook(), Lane: new(true)},
 	})
 	names := make([]string, many)
 	for i := range names {
 		names[i] = fmt.Sprintf("hooks-%06d.example.com", i)
 		set(t, r, now, names[i], &DestinationConfig{
-			Concurrency: 3 + i%5, Rate: limiter.Config{Rate: 1000, Burst: 10}, Adaptive: adaptive.LimitConfig{Min: 1},
+			Concurrency: new(3 + i%5), Rate: limiter.Config{Rate: new(1000.0), Burst: 10}, Adaptive: adaptive.LimitConfig{Min: new(1)},
 		})
 		for range 3 {
 			p, v := r.Admit(now, Request{Destination: names[i]})

@@ -13,8 +13,8 @@ import (
 func sharing(t testing.TB) *Destinations {
 	t.Helper()
 	return registry(t, DestinationsConfig{
-		Default: DestinationConfig{Rate: limiter.Config{Rate: 10, Burst: 5}, Breaker: breaker.Config{MinimumCalls: 2}},
-		ByName:  map[string]DestinationConfig{"api": {Shared: ToggleOn}, "free": {Shared: ToggleOn, Rate: limiter.Config{Rate: -1}}},
+		Default: DestinationConfig{Rate: limiter.Config{Rate: new(10.0), Burst: 5}, Breaker: breaker.Config{MinimumCalls: 2}},
+		ByName:  map[string]DestinationConfig{"api": {Shared: new(true)}, "free": {Shared: new(true), Rate: limiter.Config{Rate: new(0.0)}}},
 	})
 }
 
@@ -104,7 +104,7 @@ func TestWhatIsSharedCanChange(t *testing.T) {
 		t.Error("something is shared")
 	}
 	r.Share(t0, map[string]Peer{"a": {OpenUntil: at(time.Minute), Users: 2}})
-	set(t, r, t0, "a", &DestinationConfig{Shared: ToggleOn})
+	set(t, r, t0, "a", &DestinationConfig{Shared: new(true)})
 	if !r.Shares() {
 		t.Error("nothing is shared")
 	}

@@ -19,8 +19,8 @@ func near(t *testing.T, what string, got, want time.Duration) {
 func TestDestinationsHaveTimeouts(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{
-		Default: DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: time.Millisecond}},
-		ByName:  map[string]DestinationConfig{"plain": {Timeout: adaptive.TimeoutConfig{Floor: -1}}},
+		Default: DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond)}},
+		ByName:  map[string]DestinationConfig{"plain": {Timeout: adaptive.TimeoutConfig{Floor: new(time.Duration(0))}}},
 	})
 	timeout := func(name string) time.Duration {
 		p, v := r.Admit(t0, Request{Destination: name})
@@ -44,7 +44,7 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 	if got := timeout("b"); got != 0 {
 		t.Errorf("nothing is known of b, and there is no ceiling: %v", got)
 	}
-	set(t, r, t0, "a", &DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: -1}})
+	set(t, r, t0, "a", &DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: new(time.Duration(0))}})
 	if _, _, d := r.find("a"); d.opt != nil {
 		t.Error("a histogram is kept that nobody asks")
 	}
@@ -54,7 +54,7 @@ func TestDestinationsHaveTimeouts(t *testing.T) {
 		t.Error("no permit, no timeout")
 	}
 	for _, bad := range []adaptive.TimeoutConfig{
-		{Floor: 1}, {Floor: time.Second, Ceiling: time.Millisecond}, {Ceiling: -1}, {Margin: 0.5}, {Margin: math.NaN()}, {Samples: 401}, {Samples: -1},
+		{Floor: new(time.Duration(1))}, {Floor: new(time.Second), Ceiling: time.Millisecond}, {Ceiling: -1}, {Margin: 0.5}, {Margin: math.NaN()}, {Samples: 401}, {Samples: -1},
 	} {
 		if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Timeout: bad}}); err == nil {
 			t.Errorf("%+v was taken", bad)

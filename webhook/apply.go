@@ -22,7 +22,7 @@ func Apply(d *pools.Destinations, now time.Time, e Endpoint, own pools.Destinati
 	var cfg *pools.DestinationConfig
 	if !deleted {
 		if gone {
-			own.Rate = limiter.Config{Rate: -1}
+			own.Rate = limiter.Config{Rate: new(0.0)}
 		}
 		cfg = &own
 	}

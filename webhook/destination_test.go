@@ -12,9 +12,9 @@ import (
 // What an endpoint asks for is what its destination gets; the slow lane it is always in.
 func TestDestinationConfig(t *testing.T) {
 	t.Parallel()
-	plain := pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: 3, Lane: pools.ToggleOn}
+	plain := pools.DestinationConfig{Breaker: breaker.Webhook(), Concurrency: new(3), Lane: new(true)}
 	asking := plain
-	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = 8, 5, 1, pools.ToggleOn
+	asking.Concurrency, asking.Rate.Rate, asking.Adaptive.Min, asking.Shared = new(8), new(5.0), new(1), new(true)
 	for name, c := range map[string]struct {
 		endpoint Endpoint
 		want     pools.DestinationConfig

@@ -28,7 +28,7 @@ func ExampleRegister() {
 
 	// Each endpoint gets the limits of its own: worker.Config.Destinations.Overrides["shop"].
 	for _, e := range endpoints.All() {
-		fmt.Println(e.ID, webhook.DestinationConfig(e).Concurrency)
+		fmt.Println(e.ID, *webhook.DestinationConfig(e).Concurrency)
 	}
 
 	job := webhook.NewDelivery("shop", "evt_1", []byte(`{"paid":true}`), nil)

@@ -11,7 +11,6 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
-	"github.com/caisson-go/caisson/pools/limiter"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -69,15 +68,17 @@ func DestinationConfig(e Endpoint) pools.DestinationConfig {
 	e = e.withDefaults()
 	c := pools.DestinationConfig{
 		Breaker:     breaker.Webhook(),
-		Concurrency: e.Concurrency,
-		Lane:        pools.ToggleOn,
-		Rate:        limiter.Config{Rate: e.Rate},
+		Concurrency: new(e.Concurrency),
+		Lane:        new(true),
+	}
+	if e.Rate > 0 {
+		c.Rate.Rate = new(e.Rate)
 	}
 	if e.Adaptive {
-		c.Adaptive.Min = 1
+		c.Adaptive.Min = new(1)
 	}
 	if e.Shared {
-		c.Shared = pools.ToggleOn
+		c.Shared = new(true)
 	}
 	return c
 }

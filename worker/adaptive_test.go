@@ -22,7 +22,7 @@ func TestBulkheadFollowsTheCapacity(t *testing.T) {
 	capacity.Store(2)
 	registry := worker.NewRegistry()
 	kind := worker.KindConfig{
-		Bulkhead: 10, Adaptive: adaptive.LimitConfig{Min: 1}, MaxAttempts: 1000, Backoff: every(t, time.Second), Keyed: new(false),
+		Bulkhead: 10, Adaptive: adaptive.LimitConfig{Min: new(1)}, MaxAttempts: 1000, Backoff: every(t, time.Second), Keyed: new(false),
 	}
 	work(registry, "k", kind, func(context.Context, *worker.Job) error {
 		over := running.Add(1) > capacity.Load()
@@ -60,8 +60,8 @@ func TestBulkheadFollowsTheCapacity(t *testing.T) {
 func TestAdaptiveNeedsABulkhead(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]worker.KindConfig{
-		"needs a bulkhead": {Adaptive: adaptive.LimitConfig{Min: 1}},
-		"decrease 2":       {Bulkhead: 2, Adaptive: adaptive.LimitConfig{Min: 1, Decrease: 2}},
+		"needs a bulkhead": {Adaptive: adaptive.LimitConfig{Min: new(1)}},
+		"decrease 2":       {Bulkhead: 2, Adaptive: adaptive.LimitConfig{Min: new(1), Decrease: 2}},
 	} {
 		registry := worker.NewRegistry()
 		work(registry, "k", cfg, func(context.Context, *worker.Job) error { return nil })
@@ -80,7 +80,7 @@ func TestTimeoutFollowsHowLongAttemptsTake(t *testing.T) {
 	length.Store(int64(100 * time.Millisecond))
 	registry := worker.NewRegistry()
 	kind := worker.KindConfig{
-		Timeout: 10 * time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1000,
+		Timeout: 10 * time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond)}, MaxAttempts: 1000,
 		Backoff: every(t, time.Second), Keyed: new(false),
 	}
 	work(registry, "k", kind, func(ctx context.Context, _ *worker.Job) error {
@@ -132,7 +132,7 @@ func TestDestinationsTimeoutHoldsForItsJobs(t *testing.T) {
 		return nil
 	})
 	cfg := worker.Config{Registry: registry, Concurrency: 5, Destinations: pools.DestinationsConfig{
-		Default: pools.DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: time.Millisecond, Ceiling: time.Minute}},
+		Default: pools.DestinationConfig{Timeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond), Ceiling: time.Minute}},
 	}}
 	inBubble(t, cfg, func(b *bubble) {
 		b.enqueue(worker.NewJob{Kind: "k", ID: "first", Destination: "d"})

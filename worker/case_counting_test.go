@@ -117,7 +117,7 @@ func TestRateLimitSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	forms(t, func(t *testing.T, keyed bool) {
 		cfg := jobtest.Config{Worker: worker.Config{Destinations: pools.DestinationsConfig{
-			Default: pools.DestinationConfig{Rate: limiter.Config{Rate: 1.0 / 60}},
+			Default: pools.DestinationConfig{Rate: limiter.Config{Rate: new(1.0 / 60)}},
 		}}}
 		kind := worker.KindConfig{MaxAttempts: 3, Destination: "d.test", Keyed: &keyed}
 		inBench(t, cfg, kind, func(context.Context, *worker.Job) error { return nil }, func(t *testing.T, b *jobtest.Bench) {

@@ -48,7 +48,7 @@ func TestHangingDestinationCostsOnlyItsOwnJobs(t *testing.T) {
 	v := newVisits()
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency:  10,
-		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 2}},
+		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: new(2)}},
 	}}
 	inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {
 		if job.Destination == "slow.test" {
@@ -78,8 +78,8 @@ func TestRefusedJobTakesNothingFromTheSharedLimit(t *testing.T) {
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency: 10,
 		Destinations: pools.DestinationsConfig{
-			Rate:   limiter.Config{Rate: 20},
-			ByName: map[string]pools.DestinationConfig{"a.test": {Rate: limiter.Config{Rate: 1}}},
+			Rate:   limiter.Config{Rate: new(20.0)},
+			ByName: map[string]pools.DestinationConfig{"a.test": {Rate: limiter.Config{Rate: new(1.0)}}},
 		},
 	}}
 	inBench(t, cfg, worker.KindConfig{}, func(_ context.Context, job *worker.Job) error {

@@ -69,8 +69,8 @@ func TestUrgentJobsDoNotWaitForTheBacklog(t *testing.T) {
 		maxWait      time.Duration // of an urgent job
 	}{
 		"the kind's bulkhead":           {worker.KindConfig{Bulkhead: 5, Waiting: 5}, pools.DestinationsConfig{}, time.Second},
-		"the destination's concurrency": {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: 5}}, time.Second},
-		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: limiter.Config{Rate: 10}}}, 2 * time.Second},
+		"the destination's concurrency": {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: new(5)}}, time.Second},
+		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: limiter.Config{Rate: new(10.0)}}}, 2 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := underOverload(t, limit.kind, limit.destinations).worst["urgent"]; got > limit.maxWait {

@@ -65,7 +65,7 @@ func inHangingFleet(t *testing.T, lane pools.SlowLaneConfig, do func(t *testing.
 	cfg := jobtest.Config{Worker: worker.Config{
 		Concurrency: 100, Observers: []worker.Observer{w},
 		Destinations: pools.DestinationsConfig{SlowLane: lane, Default: pools.DestinationConfig{
-			Concurrency: 3, Breaker: breaker.Config{FailurePercent: -1},
+			Concurrency: new(3), Breaker: breaker.Config{FailurePercent: new(0)},
 		}},
 	}}
 	inBench(t, cfg, worker.KindConfig{Keyed: new(false)}, w.handle, func(t *testing.T, b *jobtest.Bench) {

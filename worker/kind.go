@@ -99,7 +99,9 @@ func (c KindConfig) validate() error {
 	check(c.TimeoutGrace > 0, "timeout grace %s: must be positive", c.TimeoutGrace)
 	check(c.MaxAttempts > 0, "max attempts %d: must be at least 1, the first attempt included", c.MaxAttempts)
 	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
-	check(c.Adaptive.Min <= 0 || c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", c.Adaptive.Min)
+	if c.Adaptive.Adapts() {
+		check(c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", *c.Adaptive.Min)
+	}
 	check(c.MaxAge > 0, "max age %s: must be positive", c.MaxAge)
 	return errors.Join(errs...)
 }

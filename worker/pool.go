@@ -188,7 +188,7 @@ func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
 		return nil, err
 	}
 	p := &pool{name: name, Bulkhead: b, waiting: room, size: size}
-	if cfg.Bulkhead > 0 && cfg.Adaptive.Min > 0 {
+	if cfg.Bulkhead > 0 && cfg.Adaptive.Adapts() {
 		p.adaptive, err = adaptive.NewLimit(cfg.Adaptive, size)
 	}
 	return p, err

@@ -30,7 +30,7 @@ func TestProbesMayTakeAsLongAsJobs(t *testing.T) {
 	short := pools.DestinationConfig{Breaker: breaker.Config{ProbeLease: time.Minute}}
 	w, err := worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: dead,
-		Destinations: pools.DestinationsConfig{Default: one, ByName: map[string]pools.DestinationConfig{"other": {Concurrency: 1}, "short": short}},
+		Destinations: pools.DestinationsConfig{Default: one, ByName: map[string]pools.DestinationConfig{"other": {Concurrency: new(1)}, "short": short}},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -166,7 +166,7 @@ func (r *Registry) build(reg registration) (*kind, error) {
 		handler = mw(handler)
 	}
 	k := &kind{name: reg.name, version: reg.version, config: config, decode: reg.decode, handler: handler}
-	if config.AdaptiveTimeout.Floor > 0 {
+	if config.AdaptiveTimeout.Adapts() {
 		timeout := config.AdaptiveTimeout
 		timeout.Ceiling = config.Timeout
 		var err error

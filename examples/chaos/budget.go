@@ -25,9 +25,9 @@ func printBudget(ctx context.Context, out io.Writer) ([]*observed, error) {
 	}
 	budgets := []budget.Config{noBudget}
 	for _, ratio := range []float64{0.05, 0.1, 0.25, 1} {
-		budgets = append(budgets, budget.Config{Ratio: ratio, Floor: -1, Window: time.Second})
+		budgets = append(budgets, budget.Config{Ratio: ratio, Floor: new(0.0), Window: time.Second})
 	}
-	budgets = append(budgets, budget.Config{Ratio: 0.1, Floor: 3, Window: time.Second})
+	budgets = append(budgets, budget.Config{Ratio: 0.1, Floor: new(3.0), Window: time.Second})
 	var setups []setup
 	for _, budget := range budgets {
 		setups = append(setups, setup{
@@ -52,8 +52,8 @@ func budgetName(b budget.Config) string {
 	switch {
 	case b.Form == budget.FormNone:
 		return "none"
-	case b.Floor > 0:
-		return fmt.Sprintf("%.2f of the successes and %.0f per second (the default)", b.Ratio, b.Floor)
+	case b.Floor != nil && *b.Floor > 0:
+		return fmt.Sprintf("%.2f of the successes and %.0f per second (the default)", b.Ratio, *b.Floor)
 	}
 	return fmt.Sprintf("%.2f of the successes", b.Ratio)
 }

@@ -24,7 +24,7 @@ func fails(from, to time.Duration) func(time.Duration) reply {
 }
 
 // never is a breaker that does not open.
-var never = breaker.Config{FailurePercent: -1, SlowPercent: -1}
+var never = breaker.Config{FailurePercent: new(0), SlowPercent: new(0)}
 
 // noBudget lets every retry through.
 var noBudget = budget.Config{Form: budget.FormNone}
@@ -32,7 +32,7 @@ var noBudget = budget.Config{Form: budget.FormNone}
 // alert is a breaker with short times: 50 % failures within a second, open for 0.3 s, 2 probes.
 func alert() breaker.Config {
 	return breaker.Config{
-		FailurePercent: 50, Window: time.Second, MinimumCalls: 10, OpenFor: 300 * time.Millisecond, OpenJitter: -1, Probes: 2, ProbesToClose: 2,
+		FailurePercent: new(50), Window: time.Second, MinimumCalls: 10, OpenFor: 300 * time.Millisecond, OpenJitter: new(0.0), Probes: 2, ProbesToClose: 2,
 	}
 }
 

@@ -78,7 +78,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	breaker.ProbeLease = 2 * time.Second
 	out := setup{
 		due: every(sickRate, sickFor+wellFor), maxWait: 5 * time.Second, attempts: schedule.WebhookBackoff.Len() + 1, backoff: backoff, timeout: callLimit,
-		destination: pools.DestinationConfig{Breaker: breaker, Concurrency: 3, DeferCap: 15 * time.Minute / compression},
+		destination: pools.DestinationConfig{Breaker: breaker, Concurrency: new(3), DeferCap: 15 * time.Minute / compression},
 		hold:        worker.HoldConfig{After: 15 * time.Minute / compression, Interval: 100 * time.Millisecond},
 		behave: func(at time.Duration) reply {
 			if at < sickFor {
@@ -98,7 +98,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 
 // without takes breaker, gate and budget away.
 func without(s setup) setup {
-	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = -1, -1
+	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = new(0), new(0)
 	s.destination.Budget.Form = budget.FormNone
 	s.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
 	return s

@@ -22,7 +22,7 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 		return nil, err
 	}
 	limits := alert()
-	limits.FailurePercent, limits.MinimumCalls, limits.Window, limits.OpenFor = 30, 20, 2*time.Second, 1500*time.Millisecond
+	limits.FailurePercent, limits.MinimumCalls, limits.Window, limits.OpenFor = new(30), 20, 2*time.Second, 1500*time.Millisecond
 	base := func() setup {
 		return setup{
 			due: every(60, length), maxWait: 0, attempts: 1, backoff: backoff, timeout: time.Second, behave: quota(40),

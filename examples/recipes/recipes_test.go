@@ -34,7 +34,7 @@ func TestRateLimit(t *testing.T) {
 		registry := worker.NewRegistry()
 		worker.Handle(registry, Geocode, geocoder.Handle)
 		worker.Handle(registry, GeocodeFairly, geocoder.Handle)
-		limits := pools.DestinationsConfig{ByName: map[string]pools.DestinationConfig{"geocoder": {Rate: limiter.Config{Rate: 10, Burst: 5}}}}
+		limits := pools.DestinationsConfig{ByName: map[string]pools.DestinationConfig{"geocoder": {Rate: limiter.Config{Rate: new(10.0), Burst: 5}}}}
 		bench := jobtest.New(t, registry, jobtest.Config{Worker: worker.Config{Destinations: limits}})
 		start := time.Now()
 		var ids []string

@@ -22,15 +22,15 @@ import (
 //
 // The zero value adapts nothing.
 type LimitConfig struct {
-	// Min is the floor. Zero or negative means that nothing is adapted. Above the limit that is configured it counts as that.
-	Min int
+	// Min is the floor. Nil or zero means that nothing is adapted. Above the limit that is configured it counts as that.
+	Min *int
 	// Increase is how many calls more are allowed after each round that went well. Zero means 1.
 	Increase int
 	// Decrease is what share of the limit is left after a round that did not. Zero means 0.9. 0.1 to 0.99.
 	Decrease float64
-	// SlowAfter is the duration above which a success counts as slow. Zero means the breaker's own SlowAfter; negative, or where there is
+	// SlowAfter is the duration above which a success counts as slow. Nil means the breaker's own SlowAfter; zero, or where there is
 	// none, that only the outcome [breaker.OutcomeSlow] does.
-	SlowAfter time.Duration
+	SlowAfter *time.Duration
 }
 
 // Over fills the zero fields of c from base.
@@ -40,6 +40,9 @@ func (c LimitConfig) Over(base LimitConfig) LimitConfig {
 		SlowAfter: cmp.Or(c.SlowAfter, base.SlowAfter),
 	}
 }
+
+// Adapts reports whether there is anything to adapt.
+func (c LimitConfig) Adapts() bool { return c.Min != nil && *c.Min > 0 }
 
 // WithDefaults fills in what zero means.
 func (c LimitConfig) WithDefaults() LimitConfig {
@@ -51,6 +54,10 @@ func (c LimitConfig) WithDefaults() LimitConfig {
 // Validate checks a config whose defaults are filled in.
 func (c LimitConfig) Validate() error {
 	switch {
+	case c.Min != nil && *c.Min < 0:
+		return fmt.Errorf("min %d: use at least 1, or 0 for a limit that stays", *c.Min)
+	case c.SlowAfter != nil && *c.SlowAfter < 0:
+		return fmt.Errorf("slow after %v: use a positive duration, or 0 for never", *c.SlowAfter)
 	case c.Increase < 1 || c.Increase > 1000:
 		return fmt.Errorf("increase %d: use 1 to 1000", c.Increase)
 	case !(c.Decrease >= 0.1 && c.Decrease <= 0.99):
@@ -70,13 +77,13 @@ type LimitRules struct {
 func (r *LimitRules) Slows() bool { return r.slow > 0 }
 
 // NewLimitRules returns nil if c adapts nothing.
-func NewLimitRules(c LimitConfig, highest int, slowAfter time.Duration) *LimitRules {
-	if c.Min <= 0 || highest <= 0 {
+func NewLimitRules(c LimitConfig, highest int, slowAfter *time.Duration) *LimitRules {
+	if !c.Adapts() || highest <= 0 {
 		return nil
 	}
 	return &LimitRules{
-		lowest: uint32(min(c.Min, highest)), highest: uint32(highest), increase: uint32(c.Increase), //nolint:gosec // validated
-		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(max(cmp.Or(c.SlowAfter, slowAfter), 0)),
+		lowest: uint32(min(*c.Min, highest)), highest: uint32(highest), increase: uint32(c.Increase), //nolint:gosec // validated
+		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(*cmp.Or(c.SlowAfter, slowAfter, new(time.Duration))),
 	}
 }
 
@@ -139,9 +146,9 @@ type Limit struct {
 // NewLimit returns a limit that stands at highest.
 func NewLimit(cfg LimitConfig, highest int) (*Limit, error) {
 	cfg = cfg.WithDefaults()
-	rules := NewLimitRules(cfg, highest, 0)
+	rules := NewLimitRules(cfg, highest, nil)
 	if rules == nil {
-		return nil, fmt.Errorf("adaptive limit of %d to %d: both have to be at least 1", cfg.Min, highest)
+		return nil, fmt.Errorf("adaptive limit up to %d: it and min have to be at least 1", highest)
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("adaptive limit: %w", err)

@@ -19,7 +19,7 @@ func TestLimit(t *testing.T) {
 		}
 		return l
 	}
-	l := newLimit(LimitConfig{Min: 2}, 10)
+	l := newLimit(LimitConfig{Min: new(2)}, 10)
 	if got := l.Limit(); got != 10 {
 		t.Errorf("starts at %d", got)
 	}
@@ -44,7 +44,7 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%d after nine successes, want 10", got)
 	}
 
-	l = newLimit(LimitConfig{Min: 3, Decrease: 0.5, SlowAfter: time.Second}, 10)
+	l = newLimit(LimitConfig{Min: new(3), Decrease: 0.5, SlowAfter: new(time.Second)}, 10)
 	for i, want := range []int{5, 3, 3} {
 		start := at(time.Duration(i) * time.Minute)
 		if got := l.Done(start, start.Add(1001*time.Millisecond), breaker.OutcomeSuccess, 10); got != want {
@@ -54,7 +54,7 @@ func TestLimit(t *testing.T) {
 	if got := l.Done(at(time.Hour), at(time.Hour+time.Second), breaker.OutcomeSuccess, 10); got != 3 {
 		t.Errorf("%d: a call that took exactly as long as allowed", got)
 	}
-	for _, bad := range []LimitConfig{{}, {Min: 1, Increase: -1}, {Min: 1, Decrease: 1}, {Min: 1, Decrease: math.NaN()}} {
+	for _, bad := range []LimitConfig{{}, {Min: new(1), Increase: -1}, {Min: new(1), Decrease: 1}, {Min: new(1), Decrease: math.NaN()}} {
 		if _, err := NewLimit(bad, 10); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
@@ -66,7 +66,7 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		highest := rapid.IntRange(1, 2000).Draw(t, "highest")
 		cfg := LimitConfig{
-			Min: rapid.IntRange(1, 2500).Draw(t, "min"), Increase: rapid.IntRange(1, 1000).Draw(t, "increase"),
+			Min: new(rapid.IntRange(1, 2500).Draw(t, "min")), Increase: rapid.IntRange(1, 1000).Draw(t, "increase"),
 			Decrease: rapid.Float64Range(0.1, 0.99).Draw(t, "decrease"),
 		}
 		l, err := NewLimit(cfg, highest)
@@ -79,7 +79,7 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 			o := rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeSlow, breaker.OutcomeIgnored}).Draw(t, "outcome")
 			got := l.Done(start, now, o, rapid.IntRange(0, 2*highest).Draw(t, "in use"))
 			switch {
-			case got < min(cfg.Min, highest) || got > highest:
+			case got < min(*cfg.Min, highest) || got > highest:
 				t.Fatalf("limit %d", got)
 			case got > before && o != breaker.OutcomeSuccess, got < before && (o == breaker.OutcomeSuccess || o == breaker.OutcomeIgnored):
 				t.Fatalf("%d -> %d after %v", before, got, o)

@@ -18,8 +18,8 @@ import (
 // taken longer still, and counts as long as it ran, so that a timeout that cuts off more than one in a hundred calls rises, up to its
 // ceiling, and never falls because of them. Quick failures and what is [breaker.OutcomeIgnored] say nothing. The zero value adapts nothing.
 type TimeoutConfig struct {
-	// Floor is the shortest timeout. Zero or negative means that nothing is adapted. At least 1 ms.
-	Floor time.Duration
+	// Floor is the shortest timeout. Nil or zero means that nothing is adapted. At least 1 ms.
+	Floor *time.Duration
 	// Ceiling is the longest, and the timeout until enough is known. Zero means that there is none: somebody else's timeout holds.
 	Ceiling time.Duration
 	// Margin multiplies the percentile. Zero means 2. 1 to 100.
@@ -36,9 +36,12 @@ func (c TimeoutConfig) Over(base TimeoutConfig) TimeoutConfig {
 	}
 }
 
+// Adapts reports whether there is anything to adapt.
+func (c TimeoutConfig) Adapts() bool { return c.Floor != nil && *c.Floor > 0 }
+
 // WithDefaults fills in what zero means.
 func (c TimeoutConfig) WithDefaults() TimeoutConfig {
-	c.Floor = max(c.Floor, 0)
+	c.Floor = cmp.Or(c.Floor, new(time.Duration))
 	c.Margin = cmp.Or(c.Margin, 2)
 	c.Samples = cmp.Or(c.Samples, 20)
 	return c
@@ -47,10 +50,10 @@ func (c TimeoutConfig) WithDefaults() TimeoutConfig {
 // Validate checks a config whose defaults are filled in.
 func (c TimeoutConfig) Validate() error {
 	switch {
-	case c.Floor > 0 && c.Floor < time.Millisecond:
-		return fmt.Errorf("floor %v: use at least 1ms, or 0 for a timeout that stays", c.Floor)
-	case c.Ceiling < 0 || c.Ceiling > 0 && c.Ceiling < c.Floor:
-		return fmt.Errorf("ceiling %v: use at least the floor of %v, or 0 for none", c.Ceiling, c.Floor)
+	case *c.Floor < 0 || *c.Floor > 0 && *c.Floor < time.Millisecond:
+		return fmt.Errorf("floor %v: use at least 1ms, or 0 for a timeout that stays", *c.Floor)
+	case c.Ceiling < 0 || c.Ceiling > 0 && c.Ceiling < *c.Floor:
+		return fmt.Errorf("ceiling %v: use at least the floor of %v, or 0 for none", c.Ceiling, *c.Floor)
 	case !(c.Margin >= 1 && c.Margin <= 100):
 		return fmt.Errorf("margin %v: use 1 to 100", c.Margin)
 	case c.Samples < 1 || c.Samples > remembered/2:
@@ -68,10 +71,10 @@ type TimeoutRules struct {
 
 // NewTimeoutRules returns nil if c adapts nothing.
 func NewTimeoutRules(c TimeoutConfig) *TimeoutRules {
-	if c.Floor <= 0 {
+	if !c.Adapts() {
 		return nil
 	}
-	r := &TimeoutRules{floor: int64(c.Floor), ceiling: int64(c.Ceiling), margin: c.Margin, samples: uint32(c.Samples)} //nolint:gosec // validated
+	r := &TimeoutRules{floor: int64(*c.Floor), ceiling: int64(c.Ceiling), margin: c.Margin, samples: uint32(c.Samples)} //nolint:gosec // validated
 	if r.ceiling == 0 {
 		r.ceiling = math.MaxInt64
 	}
@@ -165,8 +168,8 @@ func NewTimeout(cfg TimeoutConfig) (*Timeout, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("adaptive timeout: %w", err)
 	}
-	if cfg.Floor == 0 || cfg.Ceiling == 0 {
-		return nil, fmt.Errorf("adaptive timeout of %v to %v: both are required", cfg.Floor, cfg.Ceiling)
+	if !cfg.Adapts() || cfg.Ceiling == 0 {
+		return nil, fmt.Errorf("adaptive timeout of %v to %v: both are required", *cfg.Floor, cfg.Ceiling)
 	}
 	return &Timeout{rules: NewTimeoutRules(cfg)}, nil
 }

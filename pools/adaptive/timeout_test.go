@@ -30,7 +30,7 @@ func near(t *testing.T, what string, got, want time.Duration) {
 
 func TestTimeoutFollowsThePercentile(t *testing.T) {
 	t.Parallel()
-	a := newTimeout(t, TimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second})
+	a := newTimeout(t, TimeoutConfig{Floor: new(10 * time.Millisecond), Ceiling: 30 * time.Second})
 	for i := range 20 {
 		if got := a.Timeout(); got != 30*time.Second {
 			t.Fatalf("%v after %d calls, want the ceiling until there are 20", got, i)
@@ -63,7 +63,7 @@ func TestTimeoutFollowsThePercentile(t *testing.T) {
 // A timeout that cuts off what has become slower finds the new length: the cut calls push it up, and never down.
 func TestCutOffCallsRaiseTheTimeout(t *testing.T) {
 	t.Parallel()
-	a := newTimeout(t, TimeoutConfig{Floor: 10 * time.Millisecond, Ceiling: 30 * time.Second, Margin: 1.5})
+	a := newTimeout(t, TimeoutConfig{Floor: new(10 * time.Millisecond), Ceiling: 30 * time.Second, Margin: 1.5})
 	run := func(n int, length time.Duration) (cut int) {
 		for range n {
 			before := a.Timeout()
@@ -129,7 +129,7 @@ func TestTimeoutIsNeverBelowThePercentile(t *testing.T) {
 func TestTimeoutConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []TimeoutConfig{
-		{Floor: 1}, {Floor: time.Second, Ceiling: time.Millisecond}, {Ceiling: -1}, {Margin: 0.5}, {Margin: math.NaN()}, {Samples: 401}, {Samples: -1},
+		{Floor: new(time.Duration(1))}, {Floor: new(time.Second), Ceiling: time.Millisecond}, {Ceiling: -1}, {Margin: 0.5}, {Margin: math.NaN()}, {Samples: 401}, {Samples: -1},
 	} {
 		if _, err := NewTimeout(bad); err == nil {
 			t.Errorf("%+v was taken", bad)

@@ -142,7 +142,7 @@ func TestBreaker1IgnoredMovesNothing(t *testing.T) {
 
 func TestBreaker1SlowCalls(t *testing.T) {
 	t.Parallel()
-	cfg := Config{MinimumCalls: 4, FailurePercent: -1, SlowPercent: 50, SlowAfter: time.Second}
+	cfg := Config{MinimumCalls: 4, FailurePercent: new(0), SlowPercent: new(50), SlowAfter: new(time.Second)}
 	r := newRig(t, cfg)
 	for _, took := range []time.Duration{time.Second, time.Second, time.Second + 1, time.Second + 1} {
 		r.state(StateClosed)
@@ -158,7 +158,7 @@ func TestBreaker1SlowCalls(t *testing.T) {
 	r = newRig(t, cfg)
 	r.calls(t0, times(50, OutcomeFailure)...) // never opens for failures
 	r.state(StateClosed)
-	cfg.SlowPercent, cfg.FailurePercent = -1, 50
+	cfg.SlowPercent, cfg.FailurePercent = new(0), new(50)
 	r = newRig(t, cfg)
 	r.calls(t0, times(50, OutcomeSlow)...)
 	r.state(StateClosed)
@@ -245,8 +245,8 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 		{name: "beyond 16 bits, at", cfg: Config{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
 		{name: "one short of the minimum", cfg: Config{}, bad: 19, want: StateClosed},
 		{name: "at the minimum", cfg: Config{}, bad: 20, want: StateOpen},
-		{name: "a third, rounded", cfg: Config{FailurePercent: 34, MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
-		{name: "a third", cfg: Config{FailurePercent: 33, MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
+		{name: "a third, rounded", cfg: Config{FailurePercent: new(34), MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
+		{name: "a third", cfg: Config{FailurePercent: new(33), MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, tt.cfg)
@@ -396,7 +396,7 @@ func TestBreaker6FarFuture(t *testing.T) {
 
 func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 	t.Parallel()
-	r := opened(t, Config{Probes: 1, Ramp: 100 * time.Second})
+	r := opened(t, Config{Probes: 1, Ramp: new(100 * time.Second)})
 	closed := at(30 * time.Second)
 	r.calls(closed, OutcomeSuccess)
 	for _, tt := range []struct {
@@ -419,7 +419,7 @@ func TestBreaker6RampAdmitsAGrowingShare(t *testing.T) {
 
 func TestBreaker6FailingInTheRampGrowsTheOpenTime(t *testing.T) {
 	t.Parallel()
-	cfg := Config{Probes: 1, Ramp: 100 * time.Second, OpenGrowth: 2, MinimumCalls: 1}
+	cfg := Config{Probes: 1, Ramp: new(100 * time.Second), OpenGrowth: 2, MinimumCalls: 1}
 	r := opened(t, cfg)
 	r.calls(at(30*time.Second), OutcomeSuccess, OutcomeFailure)
 	r.refused(at(30*time.Second), time.Minute)
@@ -483,9 +483,9 @@ func TestBreaker8OverrideStandsBesideTheState(t *testing.T) {
 func TestBreakerConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]Config{
-		"failure percent": {FailurePercent: 101}, "slow percent": {SlowPercent: 101}, "window": {Window: time.Millisecond},
+		"failure percent": {FailurePercent: new(101)}, "slow percent": {SlowPercent: new(101)}, "window": {Window: time.Millisecond},
 		"minimum calls": {MinimumCalls: -1}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},
-		"open max": {OpenFor: time.Minute, OpenMax: time.Second}, "open jitter": {OpenJitter: 1}, "probes 101": {Probes: 101},
+		"open max": {OpenFor: time.Minute, OpenMax: time.Second}, "open jitter": {OpenJitter: new(1.0)}, "probes 101": {Probes: 101},
 		"probes to close": {Probes: 2, ProbesToClose: 3}, "probe lease": {ProbeLease: -1},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
@@ -497,8 +497,8 @@ func TestBreakerConfigIsChecked(t *testing.T) {
 func TestDefaultsAndPresets(t *testing.T) {
 	t.Parallel()
 	d := Config{}.WithDefaults()
-	if d.FailurePercent != 50 || d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
-		d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
+	if *d.FailurePercent != 50 || *d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
+		*d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
 		t.Errorf("%+v", d)
 	}
 	for _, c := range []Config{{}, Webhook(), Critical(), Optional()} {

@@ -155,13 +155,13 @@ func (c *Circuit) Trial(now int64) Trial { return Trial{start: now, gen: c.gen} 
 
 // ramping reports whether the breaker closed less than its ramp ago.
 func (c *Circuit) ramping(cfg *Rules, now int64) bool {
-	return c.deg != nil && c.deg.ramping && c.state == StateClosed && now < stamp.Add(c.deg.since, int64(cfg.Ramp))
+	return c.deg != nil && c.deg.ramping && c.state == StateClosed && now < stamp.Add(c.deg.since, cfg.ramp)
 }
 
 // rampShare is the share of calls to admit now, in 1/65536.
 func (c *Circuit) rampShare(cfg *Rules, now int64) uint32 {
 	elapsed := max(now-c.deg.since, 0)
-	return max(rampFrom, uint32(float64(elapsed)/float64(cfg.Ramp)*rampAll))
+	return max(rampFrom, uint32(float64(elapsed)/float64(cfg.ramp)*rampAll))
 }
 
 // RampHolds reports whether a ramp holds back a call. A held call counts towards the next one that passes: at a share of 10 % every
@@ -190,7 +190,7 @@ func (c *Circuit) Report(cfg *Rules, now int64, t Trial, o Outcome) Change {
 	if t.gen != c.gen {
 		return Change{}
 	}
-	if o == OutcomeSuccess && cfg.SlowAfter > 0 && now-t.start > int64(cfg.SlowAfter) {
+	if o == OutcomeSuccess && cfg.slowAfter > 0 && now-t.start > cfg.slowAfter {
 		o = OutcomeSlow
 	}
 	switch c.state {
@@ -219,9 +219,9 @@ func (c *Circuit) Count(cfg *Rules, now int64, o Outcome) Change {
 		return Change{}
 	}
 	switch {
-	case t.reaches(t.failures, cfg.FailurePercent):
+	case t.reaches(t.failures, cfg.failures):
 		return c.trip(cfg, now, TransitionReasonFailureRate)
-	case t.reaches(t.slow, cfg.SlowPercent):
+	case t.reaches(t.slow, cfg.slow):
 		return c.trip(cfg, now, TransitionReasonSlowRate)
 	}
 	return Change{}
@@ -238,7 +238,7 @@ func (c *Circuit) probed(cfg *Rules, now, start int64, o Outcome) Change {
 	switch {
 	case o == OutcomeIgnored:
 		return Change{}
-	case o == OutcomeFailure, o == OutcomeSlow && cfg.SlowPercent > 0:
+	case o == OutcomeFailure, o == OutcomeSlow && cfg.slow > 0:
 		t.bad++
 	default:
 		t.good++
@@ -246,7 +246,7 @@ func (c *Circuit) probed(cfg *Rules, now, start int64, o Outcome) Change {
 	switch {
 	case int(t.good) >= cfg.ProbesToClose:
 		ch := c.move(now, StateClosed, TransitionReasonProbesSucceeded)
-		t.ramping = cfg.Ramp > 0
+		t.ramping = cfg.ramp > 0
 		t.credit = rampAll // the first call after closing passes
 		return ch
 	case int(t.bad) > cfg.Probes-cfg.ProbesToClose:

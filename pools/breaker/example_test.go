@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	b, err := breaker.New(breaker.Config{MinimumCalls: 3, OpenJitter: -1})
+	b, err := breaker.New(breaker.Config{MinimumCalls: 3, OpenJitter: new(0.0)})
 	if err != nil {
 		fmt.Println(err)
 		return

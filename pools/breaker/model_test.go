@@ -14,12 +14,12 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := breaker.Config{
-			FailurePercent: rapid.IntRange(1, 100).Draw(t, "failure percent"),
-			SlowPercent:    rapid.IntRange(1, 100).Draw(t, "slow percent"),
-			SlowAfter:      time.Duration(rapid.IntRange(0, 3).Draw(t, "slow after")) * time.Second,
+			FailurePercent: new(rapid.IntRange(1, 100).Draw(t, "failure percent")),
+			SlowPercent:    new(rapid.IntRange(1, 100).Draw(t, "slow percent")),
+			SlowAfter:      new(time.Duration(rapid.IntRange(0, 3).Draw(t, "slow after")) * time.Second),
 			Window:         time.Duration(rapid.IntRange(1, 30).Draw(t, "window")) * time.Second,
 			MinimumCalls:   rapid.IntRange(1, 8).Draw(t, "minimum"),
-			OpenFor:        5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: -1,
+			OpenFor:        5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: new(0.0),
 			Probes:     rapid.IntRange(1, 4).Draw(t, "probes"),
 			ProbeLease: time.Duration(rapid.IntRange(1, 10).Draw(t, "lease")) * time.Second,
 		}

@@ -27,7 +27,7 @@ func NewRules(c Config) Rules {
 	switch c.Form {
 	case FormFinagle:
 		r.deposit, r.cost = thousandths, [3]int32{0, milli, milli}
-		r.reserve = int64(math.Round(c.Floor * c.Window.Seconds() * milli))
+		r.reserve = int64(math.Round(*c.Floor * c.Window.Seconds() * milli))
 	case FormGRPC:
 		r.deposit, r.tokens, r.cost = thousandths, int32(c.Tokens)*milli, [3]int32{0, milli, milli}
 	case FormAWS:

@@ -41,7 +41,7 @@ func TestFinagleBudget(t *testing.T) {
 		t.Errorf("%d retries in the next window", n)
 	}
 
-	b = budget(t, Config{Floor: -1})
+	b = budget(t, Config{Floor: new(0.0)})
 	for range 1000 {
 		b.Record(t0, TryFirst, breaker.OutcomeSuccess)
 		b.Record(t0, TryFirst, breaker.OutcomeFailure)
@@ -138,7 +138,7 @@ func TestConfigIsChecked(t *testing.T) {
 		{Form: "half"},
 		{Ratio: -0.1},
 		{Ratio: 1.1},
-		{Floor: 1e9},
+		{Floor: new(1e9)},
 		{Window: time.Millisecond},
 		{Tokens: -1},
 		{Cost: -1},
@@ -160,10 +160,7 @@ func TestFinagleBudgetMatchesAListOfEntries(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		floor := rapid.IntRange(0, 3).Draw(t, "floor")
-		cfg := Config{Ratio: 0.25, Floor: float64(floor), Window: 5 * time.Second}
-		if floor == 0 {
-			cfg.Floor = -1
-		}
+		cfg := Config{Ratio: 0.25, Floor: new(float64(floor)), Window: 5 * time.Second}
 		b, err := New(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -28,8 +28,8 @@ type Config struct {
 	Form Form
 	// Ratio of retries to successes (Finagle), or what a success brings back (gRPC). Zero means 0.1. At most 1.
 	Ratio float64
-	// Floor is how many retries per second are allowed without any success (Finagle). Zero means 3. Negative means none.
-	Floor float64
+	// Floor is how many retries per second are allowed without any success (Finagle). Nil means 3. Zero means none.
+	Floor *float64
 	// Window is how long a success and a retry count (Finagle), in five slices: they leave at most a fifth of it early. Zero
 	// means 10 s. 1 s to 1 h.
 	Window time.Duration
@@ -47,7 +47,7 @@ type Config struct {
 func (c Config) WithDefaults() Config {
 	c.Form = cmp.Or(c.Form, FormFinagle)
 	c.Ratio = cmp.Or(c.Ratio, 0.1)
-	c.Floor = max(cmp.Or(c.Floor, 3), 0)
+	c.Floor = cmp.Or(c.Floor, new(3.0))
 	c.Window = cmp.Or(c.Window, 10*time.Second)
 	tokens := 10
 	if c.Form == FormAWS {
@@ -84,8 +84,8 @@ func (c Config) Validate() error {
 	switch {
 	case !(c.Ratio >= 0.001 && c.Ratio <= 1):
 		return fmt.Errorf("ratio %v: use 0.001 to 1", c.Ratio)
-	case !(c.Floor <= 1e5):
-		return fmt.Errorf("floor %v: use at most 1e5 per second, or a negative number for none", c.Floor)
+	case !(*c.Floor >= 0 && *c.Floor <= 1e5):
+		return fmt.Errorf("floor %v: use at most 1e5 per second, or 0 for none", *c.Floor)
 	case c.Window < time.Second || c.Window > time.Hour:
 		return fmt.Errorf("window %v: use 1s to 1h", c.Window)
 	case c.Tokens < 1 || c.Tokens > maxTokens:

@@ -12,19 +12,27 @@ import (
 
 // Config tunes a rate limit. The zero value limits nothing.
 type Config struct {
-	// Rate is how many calls per second are allowed over time; 1.0/60 is one a minute. Zero or negative means no limit.
-	Rate float64
+	// Rate is how many calls per second are allowed over time; 1.0/60 is one a minute. Nil or zero means no limit.
+	Rate *float64
 	// Burst is how many calls may come at once after a pause. Zero means 1, or a tenth of a second's worth if that is more.
 	Burst int
 }
 
+// PerSecond is the rate; 0 if there is no limit.
+func (c Config) PerSecond() float64 {
+	if c.Rate == nil {
+		return 0
+	}
+	return *c.Rate
+}
+
 // Validate checks the config.
 func (c Config) Validate() error {
-	switch {
-	case math.IsNaN(c.Rate) || c.Rate > 1e9:
-		return fmt.Errorf("rate %v: use at most 1e9 per second, or 0 for no limit", c.Rate)
-	case c.Rate > 0 && c.Rate < 1e-6:
-		return fmt.Errorf("rate %v: use at least 1e-6 per second, or 0 for no limit", c.Rate)
+	switch rate := c.PerSecond(); {
+	case !(rate >= 0 && rate <= 1e9): // also for NaN
+		return fmt.Errorf("rate %v: use at most 1e9 per second, or 0 for no limit", rate)
+	case rate > 0 && rate < 1e-6:
+		return fmt.Errorf("rate %v: use at least 1e-6 per second, or 0 for no limit", rate)
 	case c.Burst < 0:
 		return fmt.Errorf("burst %d: use at least 1, or 0 for the default", c.Burst)
 	}
@@ -40,11 +48,12 @@ type Rules struct {
 
 // NewRules returns the rules of a valid config.
 func NewRules(c Config) Rules {
-	if c.Rate <= 0 {
+	rate := c.PerSecond()
+	if rate == 0 {
 		return Rules{}
 	}
-	burst := cmp.Or(c.Burst, max(1, int(c.Rate/10)))
-	interval := int64(math.Ceil(1e9 / c.Rate))
+	burst := cmp.Or(c.Burst, max(1, int(rate/10)))
+	interval := int64(math.Ceil(1e9 / rate))
 	return Rules{interval: interval, tolerance: stamp.Mul(int64(burst-1), interval)}
 }
 

@@ -19,7 +19,7 @@ func limiter(t testing.TB, cfg Config) *Limiter {
 
 func TestLimiterBurstThenRate(t *testing.T) {
 	t.Parallel()
-	l := limiter(t, Config{Rate: 2, Burst: 3})
+	l := limiter(t, Config{Rate: new(2.0), Burst: 3})
 	for i := range 3 {
 		if ok, _ := l.Allow(t0); !ok {
 			t.Fatalf("call %d of the burst refused", i+1)
@@ -46,7 +46,7 @@ func TestLimiterBurstThenRate(t *testing.T) {
 
 func TestLimiterOnePerMinute(t *testing.T) {
 	t.Parallel()
-	l := limiter(t, Config{Rate: 1.0 / 60})
+	l := limiter(t, Config{Rate: new(1.0 / 60)})
 	if ok, _ := l.Allow(t0); !ok {
 		t.Fatal("first call refused")
 	}
@@ -57,7 +57,7 @@ func TestLimiterOnePerMinute(t *testing.T) {
 
 func TestLimiterWithoutLimitAndAtTheExtremes(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []Config{{}, {Rate: -1}, {Rate: 1e-6, Burst: math.MaxInt}} {
+	for _, cfg := range []Config{{}, {Rate: new(0.0)}, {Rate: new(1e-6), Burst: math.MaxInt}} {
 		l := limiter(t, cfg)
 		for range 1000 {
 			if ok, _ := l.Allow(t0); !ok {
@@ -69,22 +69,22 @@ func TestLimiterWithoutLimitAndAtTheExtremes(t *testing.T) {
 
 func TestLimiterConfigureKeepsWhatWasSpent(t *testing.T) {
 	t.Parallel()
-	l := limiter(t, Config{Rate: 1, Burst: 1})
+	l := limiter(t, Config{Rate: new(1.0), Burst: 1})
 	l.Allow(t0)
-	if err := l.Configure(Config{Rate: 10, Burst: 1}); err != nil {
+	if err := l.Configure(Config{Rate: new(10.0), Burst: 1}); err != nil {
 		t.Fatal(err)
 	}
 	if ok, wait := l.Allow(t0); ok || wait != time.Second {
 		t.Errorf("%v, %v", ok, wait)
 	}
-	if err := l.Configure(Config{Rate: math.NaN()}); err == nil {
+	if err := l.Configure(Config{Rate: new(math.NaN())}); err == nil {
 		t.Error("NaN accepted")
 	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []Config{{Rate: math.NaN()}, {Rate: math.Inf(1)}, {Rate: 1e-9}, {Rate: 1, Burst: -1}} {
+	for _, cfg := range []Config{{Rate: new(math.NaN())}, {Rate: new(math.Inf(1))}, {Rate: new(1e-9)}, {Rate: new(1.0), Burst: -1}} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)
 		}
@@ -97,7 +97,7 @@ func TestLimiterMatchesALeakyBucket(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.IntRange(1, 50).Draw(t, "rate")
 		burst := rapid.IntRange(1, 10).Draw(t, "burst")
-		l, err := New(Config{Rate: float64(perSecond), Burst: burst})
+		l, err := New(Config{Rate: new(float64(perSecond)), Burst: burst})
 		if err != nil {
 			t.Fatal(err)
 		}

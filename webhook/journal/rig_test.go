@@ -216,7 +216,7 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 	w, err := worker.New(worker.Config{
 		Broker: r.broker, Queues: []worker.QueueConfig{{Name: r.queue}}, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observers: append(also, r),
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{
-			Breaker: breaker, Concurrency: 3, DeferFloor: time.Millisecond, DeferCap: 20 * time.Millisecond,
+			Breaker: breaker, Concurrency: new(3), DeferFloor: time.Millisecond, DeferCap: 20 * time.Millisecond,
 		}},
 		StopGrace: new(time.Duration(0)), Lease: time.Second, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -38,7 +38,7 @@ func TestZerosMeanNone(t *testing.T) {
 		t.Errorf("hold %+v", got)
 	}
 	d := destinationsOf(cfg).Default
-	if d.Budget.Floor >= 0 || d.Concurrency >= 0 || d.Rate.Rate >= 0 || d.Breaker.SlowAfter >= 0 {
+	if *d.Budget.Floor != 0 || *d.Concurrency != 0 || *d.Rate.Rate != 0 || *d.Breaker.SlowAfter != 0 {
 		t.Errorf("destination %+v", d)
 	}
 	if _, err := pools.NewDestinations(destinationsOf(cfg)); err != nil {
@@ -72,16 +72,16 @@ func TestDestinations(t *testing.T) {
 		"CAISSON_DESTINATIONS_OVERRIDES_SHOP_BREAKER_OPEN=20m")
 	want := pools.DestinationConfig{
 		Breaker: breaker.Config{
-			FailurePercent: 25, SlowPercent: 50, SlowAfter: -1, Window: 30 * time.Second, MinimumCalls: 20, OpenFor: 20 * time.Minute,
-			OpenGrowth: 1.5, OpenMax: 20 * time.Minute, Probes: 5, ProbesToClose: 4, Ramp: 2 * time.Minute,
+			FailurePercent: new(25), SlowPercent: new(50), SlowAfter: new(time.Duration(0)), Window: 30 * time.Second, MinimumCalls: 20, OpenFor: 20 * time.Minute,
+			OpenGrowth: 1.5, OpenMax: 20 * time.Minute, Probes: 5, ProbesToClose: 4, Ramp: new(2 * time.Minute),
 		},
-		Concurrency: 7,
-		Adaptive:    adaptive.LimitConfig{Min: -1},
-		Timeout:     adaptive.TimeoutConfig{Floor: -1},
-		Lane:        pools.ToggleOff,
-		Shared:      pools.ToggleOff,
-		Rate:        limiter.Config{Rate: 2.5, Burst: 3},
-		Budget:      budget.Config{Form: budget.FormGRPC, Floor: 3},
+		Concurrency: new(7),
+		Adaptive:    adaptive.LimitConfig{Min: new(0)},
+		Timeout:     adaptive.TimeoutConfig{Floor: new(time.Duration(0))},
+		Lane:        new(false),
+		Shared:      new(false),
+		Rate:        limiter.Config{Rate: new(2.5), Burst: 3},
+		Budget:      budget.Config{Form: budget.FormGRPC, Floor: new(3.0)},
 	}
 	if diff := cmp.Diff(want, destinationsOf(cfg).ByName["shop"]); diff != "" {
 		t.Errorf("override (-want +got):\n%s", diff)
@@ -99,8 +99,8 @@ func TestSlowLane(t *testing.T) {
 		if d.SlowLane != (pools.SlowLaneConfig{Slots: want, Over: 2 * time.Second}) {
 			t.Errorf("%s %%: %+v, want %d slots", percent, d.SlowLane, want)
 		}
-		if d.Default.Lane != pools.ToggleOff || d.ByName["hooks"].Lane != pools.ToggleOn {
-			t.Errorf("default %d, hooks %d", d.Default.Lane, d.ByName["hooks"].Lane)
+		if *d.Default.Lane || !*d.ByName["hooks"].Lane {
+			t.Errorf("default %t, hooks %t", *d.Default.Lane, *d.ByName["hooks"].Lane)
 		}
 	}
 }
@@ -120,12 +120,12 @@ func TestEndpointLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	breaker := breaker.Config{
-		FailurePercent: 80, SlowPercent: 80, SlowAfter: -1, Window: 10 * time.Minute, MinimumCalls: 9, OpenFor: time.Minute, OpenGrowth: 1,
+		FailurePercent: new(80), SlowPercent: new(80), SlowAfter: new(time.Duration(0)), Window: 10 * time.Minute, MinimumCalls: 9, OpenFor: time.Minute, OpenGrowth: 1, Ramp: new(time.Duration(0)),
 		OpenMax: 15 * time.Minute, Probes: 5, ProbesToClose: 4,
 	}
 	want := map[string]pools.DestinationConfig{
-		"shop": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 7, Rate: limiter.Config{Rate: 2.5, Burst: 4}},
-		"slow": {Breaker: breaker, Lane: pools.ToggleOn, Concurrency: 1, Rate: limiter.Config{Rate: -1, Burst: 1}},
+		"shop": {Breaker: breaker, Lane: new(true), Concurrency: new(7), Rate: limiter.Config{Rate: new(2.5), Burst: 4}},
+		"slow": {Breaker: breaker, Lane: new(true), Concurrency: new(1), Rate: limiter.Config{Rate: new(0.0), Burst: 1}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("destinations (-want +got):\n%s", diff)
@@ -179,7 +179,7 @@ func TestOverrideKind(t *testing.T) {
 		Destination: "mail",
 	})
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: time.Millisecond}, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: 2}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond)}, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: new(2)}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {

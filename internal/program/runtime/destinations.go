@@ -37,9 +37,9 @@ func addEndpoints(destinations map[string]pools.DestinationConfig, cfg config.We
 		c := cfg.Endpoints[id]
 		destinations[id] = pools.DestinationConfig{
 			Breaker:     breakerOf(cfg.Breaker),
-			Concurrency: c.Concurrency,
-			Lane:        pools.ToggleOn,
-			Rate:        limiter.Config{Rate: config.OrNone(c.Rate), Burst: c.Burst},
+			Concurrency: new(c.Concurrency),
+			Lane:        new(true),
+			Rate:        limiter.Config{Rate: new(c.Rate), Burst: c.Burst},
 		}
 	}
 	return errors.Join(errs...)
@@ -51,27 +51,20 @@ func slowLaneOf(cfg *config.Config) pools.SlowLaneConfig {
 	return pools.SlowLaneConfig{Slots: (cfg.Concurrency*lane.SharePercent + 99) / 100, Over: lane.Over}
 }
 
-func onOff(on bool) pools.Toggle {
-	if on {
-		return pools.ToggleOn
-	}
-	return pools.ToggleOff
-}
-
 // destinationOf translates one destination.
 func destinationOf(d config.Destination) pools.DestinationConfig {
 	return pools.DestinationConfig{
 		Breaker:     breakerOf(d.Breaker),
-		Concurrency: config.OrNone(d.Concurrency),
-		Adaptive:    adaptive.LimitConfig{Min: config.OrNone(d.AdaptiveMin)},
-		Timeout:     adaptive.TimeoutConfig{Floor: config.OrNone(d.TimeoutFloor)},
-		Lane:        onOff(d.InSlowLane),
-		Shared:      onOff(d.Shared),
-		Rate:        limiter.Config{Rate: config.OrNone(d.Rate), Burst: d.Burst},
+		Concurrency: new(d.Concurrency),
+		Adaptive:    adaptive.LimitConfig{Min: new(d.AdaptiveMin)},
+		Timeout:     adaptive.TimeoutConfig{Floor: new(d.TimeoutFloor)},
+		Lane:        new(d.InSlowLane),
+		Shared:      new(d.Shared),
+		Rate:        limiter.Config{Rate: new(d.Rate), Burst: d.Burst},
 		Budget: budget.Config{
 			Form:  budget.Form(d.Budget.Form),
 			Ratio: finagleRatio(d.Budget),
-			Floor: config.OrNone(d.Budget.Floor),
+			Floor: new(d.Budget.Floor),
 		},
 	}
 }
@@ -86,9 +79,9 @@ func finagleRatio(b config.Budget) float64 {
 
 func breakerOf(b config.Breaker) breaker.Config {
 	return breaker.Config{
-		FailurePercent: b.FailurePercent,
-		SlowPercent:    b.SlowPercent,
-		SlowAfter:      config.OrNone(b.SlowAfter),
+		FailurePercent: new(b.FailurePercent),
+		SlowPercent:    new(b.SlowPercent),
+		SlowAfter:      new(b.SlowAfter),
 		Window:         b.Window,
 		MinimumCalls:   b.MinCalls,
 		OpenFor:        b.Open,
@@ -96,6 +89,6 @@ func breakerOf(b config.Breaker) breaker.Config {
 		OpenMax:        max(b.OpenMax, b.Open),
 		Probes:         b.Probes,
 		ProbesToClose:  b.ProbeSuccesses,
-		Ramp:           b.Ramp,
+		Ramp:           new(b.Ramp),
 	}
 }

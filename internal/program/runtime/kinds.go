@@ -46,10 +46,14 @@ func meant(name string, registered []string, cfg *config.Config) string {
 // overrideKind puts what k sets over what the code registered.
 func overrideKind(c *worker.KindConfig, k config.Kind) {
 	replace(&c.Timeout, k.Timeout)
-	replace(&c.AdaptiveTimeout.Floor, k.TimeoutFloor)
+	if k.TimeoutFloor != 0 {
+		c.AdaptiveTimeout.Floor = new(k.TimeoutFloor)
+	}
 	replace(&c.MaxAttempts, k.MaxAttempts)
 	replace(&c.Bulkhead, k.Bulkhead.Size)
-	replace(&c.Adaptive.Min, k.Bulkhead.AdaptiveMin)
+	if k.Bulkhead.AdaptiveMin != 0 {
+		c.Adaptive.Min = new(k.Bulkhead.AdaptiveMin)
+	}
 	replace(&c.MaxAge, k.MaxAge)
 	replace(&c.Destination, k.Destination)
 	if waiting := k.Bulkhead.Waiting; waiting != nil {

@@ -52,7 +52,7 @@ func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 	s.Worker, err = worker.New(worker.Config{
 		Broker: broker, Registry: registry, DeadLetters: letters, Owner: owner,
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{
-			Shared: pools.ToggleOn, Rate: limiter.Config{Rate: 1000}, Breaker: breaker.Config{MinimumCalls: 2, OpenFor: time.Minute},
+			Shared: new(true), Rate: limiter.Config{Rate: new(1000.0)}, Breaker: breaker.Config{MinimumCalls: 2, OpenFor: time.Minute},
 		}},
 	})
 	if err != nil {

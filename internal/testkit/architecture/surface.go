@@ -22,7 +22,7 @@ var public = map[string]int{
 	"idempotency/sqlite":         3,
 	"idempotency/storetest":      2,
 	"migrations":                 12,
-	"pools":                      35,
+	"pools":                      33,
 	"pools/adaptive":             12,
 	"pools/breaker":              24,
 	"pools/budget":               10,

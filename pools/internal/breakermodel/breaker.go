@@ -113,7 +113,7 @@ func (m *Breaker) Done(id int, now time.Time, o breaker.Outcome) {
 	if p.gen != m.gen {
 		return
 	}
-	if o == breaker.OutcomeSuccess && m.cfg.SlowAfter > 0 && now.Sub(p.start) > m.cfg.SlowAfter {
+	if o == breaker.OutcomeSuccess && *m.cfg.SlowAfter > 0 && now.Sub(p.start) > *m.cfg.SlowAfter {
 		o = breaker.OutcomeSlow
 	}
 	if p.probe {
@@ -159,7 +159,7 @@ func (m *Breaker) evaluate(now time.Time) {
 			}
 		}
 	}
-	if calls >= m.cfg.MinimumCalls && (failures*100 >= m.cfg.FailurePercent*calls || slow*100 >= m.cfg.SlowPercent*calls) {
+	if calls >= m.cfg.MinimumCalls && (failures*100 >= *m.cfg.FailurePercent*calls || slow*100 >= *m.cfg.SlowPercent*calls) {
 		m.opens = 0
 		m.open(now)
 	}
