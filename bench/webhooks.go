@@ -172,10 +172,11 @@ func fullHooks(ctx context.Context, h *hooks, done func()) error {
 // work delivers h.jobs jobs with a worker.
 func (h *hooks) work(ctx context.Context, cfg worker.Config, keyed bool, done func()) error {
 	registry := worker.NewRegistry()
-	sender, err := webhook.Register(registry, webhook.Config{Endpoints: h.static, Guard: h.guard})
+	sender, err := webhook.NewSender(webhook.Config{Endpoints: h.static, Guard: h.guard})
 	if err != nil {
 		return err
 	}
+	sender.Register(registry)
 	defer sender.Close()
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.Keyed = &keyed })
 	metrics, err := promObserver()
@@ -189,7 +190,7 @@ func (h *hooks) work(ctx context.Context, cfg worker.Config, keyed bool, done fu
 	failures := &failureCounter{}
 	cfg.Registry, cfg.Concurrency, cfg.Observers = registry, h.slots, []worker.Observer{metrics, failures, counter}
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	cfg.Destinations.Default = webhook.DestinationConfig(h.endpoints[0])
+	cfg.Destinations.Default = h.endpoints[0].DestinationConfig()
 	w, err := worker.New(cfg)
 	if err != nil {
 		return err

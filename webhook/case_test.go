@@ -44,7 +44,7 @@ func TestRetryAfterOnTheWholeWay(t *testing.T) {
 				w.WriteHeader(code)
 			})
 			e := endpointAt(fmt.Sprintf("e%d-%d", i, code), rec.URL)
-			e.Schedule = everySecond
+			e.Backoff = everySecond
 			endpoints = append(endpoints, e)
 			bounds[e.ID] = [2]time.Duration{c.low, c.high}
 		}

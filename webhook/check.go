@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/caisson-go/caisson/webhook/internal/match"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -77,7 +78,7 @@ func checkPatterns(patterns []string) error {
 	}
 	var errs []error
 	for _, p := range patterns {
-		errs = append(errs, CheckPattern(p))
+		errs = append(errs, match.CheckPattern(p))
 	}
 	return errors.Join(errs...)
 }

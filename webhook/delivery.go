@@ -7,18 +7,13 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
 
 // KindDeliver is the kind of jobs that deliver one event to one endpoint. Its payload is the body, byte for byte.
-const KindDeliver = "webhook.deliver"
-
-// headerContentType names the one job header that is passed on to the receiver.
-const headerContentType = "content-type"
-
-// headerTenant names whose event a job carries: its endpoint's id may have gone to another tenant since.
-const headerTenant = "webhook-tenant"
+const KindDeliver = deliver.Kind
 
 const defaultContentType = "application/json"
 
@@ -58,7 +53,7 @@ func deliveryOf(job *worker.Job) (Delivery, error) {
 		switch strings.ToLower(name) {
 		case signature.HeaderID:
 			d.ID = value
-		case headerContentType:
+		case deliver.HeaderContentType:
 			d.ContentType = value
 		}
 	}
@@ -66,7 +61,7 @@ func deliveryOf(job *worker.Job) (Delivery, error) {
 		return Delivery{}, fmt.Errorf("%w: set the job header %s", err, signature.HeaderID)
 	}
 	if !httpguts.ValidHeaderFieldValue(d.ContentType) {
-		return Delivery{}, fmt.Errorf("job header %s %q: not a valid header value", headerContentType, d.ContentType)
+		return Delivery{}, fmt.Errorf("job header %s %q: not a valid header value", deliver.HeaderContentType, d.ContentType)
 	}
 	return d, nil
 }

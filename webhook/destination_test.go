@@ -22,7 +22,7 @@ func TestDestinationConfig(t *testing.T) {
 		"by default": {Endpoint{ID: "e"}, plain},
 		"all of it":  {Endpoint{ID: "e", Concurrency: 8, Rate: 5, Adaptive: true, Shared: true}, asking},
 	} {
-		if diff := cmp.Diff(c.want, DestinationConfig(c.endpoint)); diff != "" {
+		if diff := cmp.Diff(c.want, c.endpoint.DestinationConfig()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
+	"github.com/caisson-go/caisson/webhook/internal/match"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -22,7 +24,8 @@ type Endpoint struct {
 	Tenant string `json:"tenant,omitempty"`
 	// URL to POST to. Required. See [Guard] for what is allowed.
 	URL string `json:"-"`
-	// Events are patterns of the event types that it gets: see [MatchType]. Empty means all.
+	// Events are patterns of the event types that it gets: a type such as "invoice.paid", the beginning of types such as
+	// "invoice.*", which selects "invoice.paid" and "invoice.item.added" but not "invoice", or "*". Empty means all.
 	Events []string `json:"events,omitempty"`
 	// Secrets sign each delivery, the current one first. At least one is required.
 	Secrets []signature.Secret `json:"-"`
@@ -38,9 +41,9 @@ type Endpoint struct {
 	Concurrency int `json:"concurrency,omitempty"`
 	// Rate is how many deliveries per second may start in one worker. Zero means no limit.
 	Rate float64 `json:"rate,omitempty"`
-	// Schedule gives the delays after failed attempts to this endpoint. Zero means the kind's. A list of n delays makes n+1 attempts; of any other
+	// Backoff gives the delays after failed attempts to this endpoint. Zero means the kind's. A list of n delays makes n+1 attempts; of any other
 	// policy there are as many as the kind has.
-	Schedule schedule.Backoff `json:"-"`
+	Backoff schedule.Backoff `json:"-"`
 	// AllowHTTP permits a URL without TLS.
 	AllowHTTP bool `json:"allow_http,omitempty"`
 	// TLS holds a client certificate and the authorities of the receiver. The zero value means neither: the system's authorities.
@@ -93,7 +96,7 @@ const (
 const (
 	// ReasonGone: it answered 410.
 	ReasonGone = "gone"
-	// ReasonFailing: it had failures, and no success, for the length of its schedule.
+	// ReasonFailing: it had failures, and no success, for the length of its backoff.
 	ReasonFailing = "failing"
 )
 
@@ -109,7 +112,7 @@ const (
 )
 
 // DefaultTenant is the tenant of endpoints and events that name none.
-const DefaultTenant = "default"
+const DefaultTenant = deliver.DefaultTenant
 
 const (
 	defaultConcurrency = 3
@@ -180,9 +183,12 @@ func checkEndpointID(id string) error {
 	return nil
 }
 
-// Attempts is how many attempts a delivery has by the endpoint's own schedule; 0 if it has none, or one without an end: then the kind's number holds.
+// Wants reports whether the endpoint's patterns select an event type.
+func (e Endpoint) Wants(eventType string) bool { return match.Type(e.Events, eventType) }
+
+// Attempts is how many attempts a delivery has by the endpoint's own backoff; 0 if it has none, or one without an end: then the kind's number holds.
 func (e Endpoint) Attempts() int {
-	if n := e.Schedule.Len(); n > 0 {
+	if n := e.Backoff.Len(); n > 0 {
 		return n + 1
 	}
 	return 0

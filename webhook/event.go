@@ -8,6 +8,8 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
+	"github.com/caisson-go/caisson/webhook/internal/match"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -49,7 +51,7 @@ func (e Event) Checked() (Event, error) {
 	if e.ContentType == "" {
 		e.ContentType = defaultContentType
 	}
-	for _, err := range []error{signature.CheckID(e.ID), checkTenant(e.Tenant), checkEventType(e.Type), checkContentType(e.ContentType)} {
+	for _, err := range []error{signature.CheckID(e.ID), checkTenant(e.Tenant), match.CheckType(e.Type), checkContentType(e.ContentType)} {
 		if err != nil {
 			return e, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 		}
@@ -64,4 +66,12 @@ func checkContentType(value string) error {
 		return fmt.Errorf("content type %q: use a media type of at most %d bytes, such as %s", value[:min(len(value), maxContentType)], maxContentType, defaultContentType)
 	}
 	return nil
+}
+
+// JobID is the id of the job that delivers the event to an endpoint: "endpoint:event" for the default tenant, "endpoint:event.tenant" for others.
+// Where that is too long for a job, it is "endpoint:" and a hash.
+func (e Event) JobID(endpointID string) string { return deliver.ID(e.Tenant, endpointID, e.ID) }
+
+func (e Event) delivered() deliver.Event {
+	return deliver.Event{ID: e.ID, Tenant: e.Tenant, ContentType: e.ContentType, Body: e.Body}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // A worker that delivers, and a producer's job for it.
-func ExampleRegister() {
+func ExampleSender_Register() {
 	endpoints, err := webhook.NewStatic(nil, webhook.Endpoint{
 		ID:      "shop",
 		URL:     "https://hooks.example.com/caisson",
@@ -20,15 +20,16 @@ func ExampleRegister() {
 		panic(err)
 	}
 	registry := worker.NewRegistry()
-	sender, err := webhook.Register(registry, webhook.Config{Endpoints: endpoints})
+	sender, err := webhook.NewSender(webhook.Config{Endpoints: endpoints})
 	if err != nil {
 		panic(err)
 	}
+	sender.Register(registry)
 	defer sender.Close()
 
 	// Each endpoint gets the limits of its own: worker.Config.Destinations.Overrides["shop"].
 	for _, e := range endpoints.All() {
-		fmt.Println(e.ID, *webhook.DestinationConfig(e).Concurrency)
+		fmt.Println(e.ID, *e.DestinationConfig().Concurrency)
 	}
 
 	job := webhook.NewDelivery("shop", "evt_1", []byte(`{"paid":true}`), nil)

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -32,14 +32,11 @@ const (
 // errGone is why jobs of an endpoint are given up without a call.
 var errGone = errors.New("endpoint is gone: enable it, then replay its dead letters")
 
-// Register registers [KindDeliver] with a sender of its own: 8 attempts over 5 h 51 min ([schedule.WebhookBackoff]), or as many as the endpoint's own
-// schedule has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Configure]. Close the sender after the worker's Run has returned.
-func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
-	s, err := NewSender(cfg)
-	if err != nil {
-		return nil, err
-	}
-	kind := worker.Kind[[]byte]{
+// Register registers the sender as the handler of [KindDeliver]: 8 attempts over 5 h 51 min ([schedule.WebhookBackoff]), or as many as the endpoint's own
+// backoff has delays and one more, each bounded by the total timeout. Change the kind's limits with [worker.Registry.Configure]. Close the sender
+// after the worker's Run has returned.
+func (s *Sender) Register(reg *worker.Registry) {
+	worker.Handle(reg, worker.Kind[[]byte]{
 		Name: KindDeliver,
 		Config: worker.KindConfig{
 			Timeout:     s.cfg.Timeouts.Total,
@@ -47,40 +44,16 @@ func Register(reg *worker.Registry, cfg Config) (*Sender, error) {
 			Backoff:     schedule.WebhookBackoff,
 		},
 		Attempts: s.attempts,
-	}
-	worker.Handle(reg, kind, s.handle)
-	return s, nil
+	}, s.handle)
 }
 
-// attempts is how many attempts a delivery has by its endpoint's own schedule; 0 if it has none, or one without an end.
+// attempts is how many attempts a delivery has by its endpoint's own backoff; 0 if it has none, or one without an end.
 func (s *Sender) attempts(job *worker.Job) int {
 	e, err := s.cfg.Endpoints.Get(context.Background(), job.Destination)
 	if err != nil {
 		return 0 // the handler finds out what is wrong
 	}
 	return e.Attempts()
-}
-
-// DestinationConfig is what an endpoint's breaker and limits should be: at most its concurrency and rate, open for 5 min at 80 % failures
-// within 10 min and at least 5 calls, and in the slow lane while it is slow. Its concurrency adapts, and its state is shared, where it asks for
-// that. Register it under the endpoint's id.
-func DestinationConfig(e Endpoint) pools.DestinationConfig {
-	e = e.withDefaults()
-	c := pools.DestinationConfig{
-		Breaker:     breaker.Webhook(),
-		Concurrency: new(e.Concurrency),
-		Lane:        new(true),
-	}
-	if e.Rate > 0 {
-		c.Rate.Rate = new(e.Rate)
-	}
-	if e.Adaptive {
-		c.Adaptive.Min = new(1)
-	}
-	if e.Shared {
-		c.Shared = new(true)
-	}
-	return c
 }
 
 // handle is the kind's handler. The job's payload is the body.
@@ -99,7 +72,7 @@ func (s *Sender) deliver(ctx context.Context, job *worker.Job) error {
 			return err
 		}
 	}
-	if of, ok := job.Headers[headerTenant]; ok && of != e.Tenant {
+	if of, ok := job.Headers[deliver.HeaderTenant]; ok && of != e.Tenant {
 		return &worker.Error{
 			Outcome: worker.OutcomeRejected, Cause: dlq.CauseEndpointGone, Breaker: breaker.OutcomeIgnored,
 			Err: fmt.Errorf("event is of tenant %q, and the endpoint's id is another tenant's by now: add an endpoint for the tenant and resend the event to it", of),
@@ -208,7 +181,7 @@ func wasCutOff(ctx context.Context, job *worker.Job, r Response) bool {
 // cutOff is for such a call. The worker knows a stop and a lost claim by the context's cause. A
 // call that had less time than it is due, because the job's deadline came, says nothing about the endpoint.
 func cutOff(ctx context.Context, job *worker.Job, r Response) error {
-	err := &DeliveryError{Phase: r.Phase, Resent: r.Resent, Err: context.Cause(ctx)}
+	err := &deliveryError{Phase: r.Phase, Resent: r.Resent, Err: context.Cause(ctx)}
 	if !job.Deadline.IsZero() && !time.Now().Before(job.Deadline) {
 		return &worker.Error{Outcome: worker.OutcomeFailed, Cause: dlq.CauseTimeout, Err: err, Breaker: breaker.OutcomeIgnored}
 	}

@@ -43,7 +43,7 @@ func TestRedirects(t *testing.T) {
 		if diff := cmp.Diff(ignored, verdictOf(t, err)); diff != "" {
 			t.Errorf("%d (-want +got):\n%s", code, diff)
 		}
-		var delivery *DeliveryError
+		var delivery *deliveryError
 		if !errors.As(err, &delivery) || delivery.Status != code {
 			t.Errorf("%d: the code is lost in %v", code, err)
 		}
@@ -288,7 +288,7 @@ func TestKindTimeout(t *testing.T) {
 	t.Parallel()
 	server := newRawServer(t, silence)
 	e := endpointAt("e", server.url)
-	e.Schedule = soon(t)
+	e.Backoff = soon(t)
 	var seen []Attempt
 	s := newSender(t, Config{Endpoints: static(t, e), Observe: func(a Attempt) { seen = append(seen, a) }})
 	job := jobFor("e")
@@ -302,7 +302,7 @@ func TestKindTimeout(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	var stated *worker.Error
-	if !errors.As(err, &stated) || !stated.Backoff.Equal(e.Schedule) {
+	if !errors.As(err, &stated) || !stated.Backoff.Equal(e.Backoff) {
 		t.Errorf("not the endpoint's schedule: %v", err)
 	}
 	if len(seen) != 1 || seen[0].CutOff || seen[0].Neutral() || seen[0].Err == "" {
@@ -331,12 +331,8 @@ func TestConfigRefused(t *testing.T) {
 		"total -1s":           {Endpoints: brokenEndpoints{}, Timeouts: Timeouts{Total: -time.Second}},
 		"user agent":          {Endpoints: brokenEndpoints{}, UserAgent: "a\nb"},
 	} {
-		reg := worker.NewRegistry()
-		if _, err := Register(reg, cfg); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewSender(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
-		}
-		if kinds := reg.Kinds(); len(kinds) != 0 {
-			t.Errorf("%v was registered all the same", kinds)
 		}
 	}
 }

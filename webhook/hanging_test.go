@@ -113,7 +113,7 @@ func TestHangingInEachPhase(t *testing.T) {
 				e := endpointAt("shop", c.url(t, got))
 				e.Timeout = ends.endpoint
 				var err error
-				if e.Schedule, err = schedule.Fixed([]time.Duration{time.Millisecond}, schedule.JitterNone); err != nil {
+				if e.Backoff, err = schedule.Fixed([]time.Duration{time.Millisecond}, schedule.JitterNone); err != nil {
 					t.Fatal(err)
 				}
 				attempts := make(chan Attempt, 10)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/webhook/signature"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -37,7 +38,7 @@ func FuzzHeaders(f *testing.F) {
 	}
 	const body = "body\r\n\r\n"
 	f.Fuzz(func(t *testing.T, name, value, id, contentType string) {
-		d, err := deliveryOf(&worker.Job{ID: id, Payload: []byte(body), Headers: map[string]string{headerContentType: contentType}})
+		d, err := deliveryOf(&worker.Job{ID: id, Payload: []byte(body), Headers: map[string]string{deliver.HeaderContentType: contentType}})
 		if err != nil {
 			return
 		}

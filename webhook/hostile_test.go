@@ -179,7 +179,7 @@ func TestQuotedAnswerIsCut(t *testing.T) {
 	e := endpointAt("e", server.url)
 	r := send(t, newSender(t, Config{}), e)
 	err := judge(r, e, noon)
-	var delivery *DeliveryError
+	var delivery *deliveryError
 	if !errors.As(err, &delivery) || len(err.Error()) > 500 {
 		t.Errorf("%T of %d bytes", err, len(err.Error()))
 	}

@@ -1,18 +1,22 @@
 package webhook
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/caisson-go/caisson/queue"
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/worker"
 )
+
+// Ordering takes what goes to endpoints that ask for order. Package webhook/ordering has one.
+type Ordering interface {
+	// Append puts a published event at the end of the ordered queues of endpoints. It returns how many of them keep it for sure. It may be repeated.
+	Append(ctx context.Context, e Event, endpoints []string) (confirmed int, err error)
+}
 
 // Events is where published events are kept, so that they can be sent again. Package webhook/journal has two.
 type Events interface {
@@ -30,7 +34,7 @@ type PublisherConfig struct {
 	Events Events
 	// Ordering takes the deliveries of endpoints that ask for order. Its Run may run in other programs. Nil leaves such endpoints out, and tells of
 	// each event that they do not get ([ErrNoOrdering]).
-	Ordering *Ordering
+	Ordering Ordering
 	// Queue of the deliveries. Empty means the client's. Those that are ordered go to the ordering's.
 	Queue string
 	// Batch is how many deliveries are enqueued at once. Zero means 100.
@@ -200,7 +204,7 @@ func (p *Publisher) enqueue(ctx context.Context, e Event, endpoints []Endpoint) 
 			ordered = append(ordered, endpoint.ID)
 			continue
 		}
-		job := NewEventDelivery(endpoint.ID, e)
+		job := deliver.New(endpoint.ID, e.delivered())
 		job.Queue = p.cfg.Queue
 		jobs = append(jobs, job)
 	}
@@ -220,42 +224,4 @@ func (p *Publisher) enqueue(ctx context.Context, e Event, endpoints []Endpoint) 
 		}
 	}
 	return confirmed, first
-}
-
-// NewEventDelivery returns the job that delivers a published event to an endpoint. It is [NewDelivery] with the job's id made of both, see
-// [DeliveryID]: copies of it share their attempts, and are one dead letter at most. It carries the event's tenant: an endpoint that is another
-// tenant's by then does not get it.
-func NewEventDelivery(endpointID string, e Event) worker.NewJob {
-	var headers map[string]string
-	if e.ContentType != "" {
-		headers = map[string]string{headerContentType: e.ContentType}
-	}
-	job := NewDelivery(endpointID, e.ID, e.Body, headers)
-	job.Headers[headerTenant] = cmp.Or(e.Tenant, DefaultTenant)
-	job.Key = deliveryName(e.Tenant, endpointID, e.ID)
-	job.ID = DeliveryID(e.Tenant, endpointID, e.ID)
-	return job
-}
-
-// maxJobID is the longest id of a job on the wire.
-const maxJobID = 200
-
-// deliveryName tells deliveries apart, whoever had the endpoint's id: neither that nor an event's has a dot.
-func deliveryName(tenant, endpointID, eventID string) string {
-	name := endpointID + ":" + eventID
-	if tenant != "" && tenant != DefaultTenant {
-		name += "." + tenant
-	}
-	return name
-}
-
-// DeliveryID is the id of the job that delivers a tenant's event to an endpoint: "endpoint:event" for the default tenant, "endpoint:event.tenant"
-// for others. Where that is too long for a job, it is "endpoint:" and a hash.
-func DeliveryID(tenant, endpointID, eventID string) string {
-	id := deliveryName(tenant, endpointID, eventID)
-	if len(id) <= maxJobID {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return endpointID + ":" + hex.EncodeToString(sum[:])
 }

@@ -1,8 +1,6 @@
 package webhook
 
-import (
-	"context"
-)
+import "context"
 
 type publisherKey struct{}
 

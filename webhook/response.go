@@ -18,8 +18,8 @@ import (
 // maxErrorText bounds a transport's error, which can quote what the receiver sent instead of HTTP.
 const maxErrorText = 300
 
-// DeliveryError is why a delivery did not succeed. It is what the ledger and the dead letter keep.
-type DeliveryError struct {
+// deliveryError is why a delivery did not succeed. It is what the ledger and the dead letter keep.
+type deliveryError struct {
 	// Status is the HTTP status code; 0 if no response came.
 	Status int
 	// Phase is how far the attempt got.
@@ -32,7 +32,7 @@ type DeliveryError struct {
 	Err error
 }
 
-func (e *DeliveryError) Error() string {
+func (e *deliveryError) Error() string {
 	var b strings.Builder
 	if e.Status > 0 {
 		fmt.Fprintf(&b, "endpoint answered %d", e.Status)
@@ -52,7 +52,7 @@ func (e *DeliveryError) Error() string {
 }
 
 // Unwrap returns why there was no response.
-func (e *DeliveryError) Unwrap() error { return e.Err }
+func (e *deliveryError) Unwrap() error { return e.Err }
 
 // judge turns what came back into what becomes of the attempt; nil is success. It is pure.
 func judge(r Response, e Endpoint, now time.Time) error {
@@ -62,7 +62,7 @@ func judge(r Response, e Endpoint, now time.Time) error {
 	case 200 <= r.Status && r.Status < 300:
 		return nil
 	}
-	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: breaker.OutcomeIgnored}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Backoff, Breaker: breaker.OutcomeIgnored}
 	switch {
 	case r.Status == http.StatusRequestTimeout, r.Status == http.StatusTooEarly, r.Status == http.StatusTooManyRequests:
 		out.After, _ = schedule.ParseRetryAfter(r.RetryAfter, now)
@@ -85,15 +85,15 @@ func judgeSilence(r Response, e Endpoint) error {
 	if errors.Is(r.Err, ErrBlocked) {
 		return &worker.Error{Outcome: worker.OutcomeRejected, Err: ErrBlocked, Breaker: breaker.OutcomeIgnored}
 	}
-	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Schedule, Breaker: breaker.OutcomeFailure}
+	out := &worker.Error{Outcome: worker.OutcomeFailed, Err: failure(r, e), Backoff: e.Backoff, Breaker: breaker.OutcomeFailure}
 	if isTimeout(r.Err) || errors.Is(r.Err, worker.ErrTimeout) {
 		out.Cause = dlq.CauseTimeout
 	}
 	return out
 }
 
-func failure(r Response, e Endpoint) *DeliveryError {
-	return &DeliveryError{Status: r.Status, Phase: r.Phase, Resent: r.Resent, Excerpt: excerpt(r.Excerpt, e), Err: r.Err}
+func failure(r Response, e Endpoint) *deliveryError {
+	return &deliveryError{Status: r.Status, Phase: r.Phase, Resent: r.Resent, Excerpt: excerpt(r.Excerpt, e), Err: r.Err}
 }
 
 // excerpt makes one printable line of a body, without what that may repeat of secrets.

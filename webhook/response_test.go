@@ -129,7 +129,7 @@ func TestEndpointSchedule(t *testing.T) {
 	}
 	for _, r := range []Response{{Status: 500}, {Status: 404}, {Err: io.EOF}} {
 		var e *worker.Error
-		if !errors.As(judge(r, Endpoint{Schedule: own}, noon), &e) || !e.Backoff.Equal(own) {
+		if !errors.As(judge(r, Endpoint{Backoff: own}, noon), &e) || !e.Backoff.Equal(own) {
 			t.Errorf("%+v: the endpoint's schedule is lost: %+v", r, e)
 		}
 	}

@@ -76,14 +76,15 @@ func (r *rig) start(cfg Config, endpoints ...Endpoint) running {
 	registry := worker.NewRegistry()
 	known := static(r.t, endpoints...)
 	cfg.Endpoints, cfg.Guard = known, localGuard(r.t)
-	sender, err := Register(registry, cfg)
+	sender, err := NewSender(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	sender.Register(registry)
 	registry.Configure(KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = 3 })
 	overrides := make(map[string]pools.DestinationConfig)
 	for _, e := range endpoints {
-		d := DestinationConfig(e)
+		d := e.DestinationConfig()
 		d.DeferFloor, d.DeferCap = 10*time.Millisecond, 50*time.Millisecond
 		overrides[e.ID] = d
 	}

@@ -12,6 +12,12 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
+// own are the breaker and limits of an endpoint.
+func own(e Endpoint) *pools.DestinationConfig {
+	cfg := e.DestinationConfig()
+	return &cfg
+}
+
 // set gives a running worker its endpoints anew, as a mirror of a registry would: the handler's first, then the destinations'.
 func (w running) set(t *testing.T, endpoints ...Endpoint) {
 	t.Helper()
@@ -19,7 +25,7 @@ func (w running) set(t *testing.T, endpoints ...Endpoint) {
 		t.Fatal(err)
 	}
 	for _, e := range endpoints {
-		if err := Apply(w.Destinations(), time.Now(), e, DestinationConfig(e), false); err != nil {
+		if err := Apply(w.Destinations(), time.Now(), e, own(e)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +149,7 @@ func TestDeletedEndpointLetsItsJobsGo(t *testing.T) {
 	r.events20("shop", "evt")
 	r.await(20, settlement(worker.SettlementHold))
 	w.set(t)
-	if err := Apply(w.Destinations(), time.Now(), Endpoint{ID: "shop"}, DestinationConfig(Endpoint{ID: "shop"}), true); err != nil {
+	if err := Apply(w.Destinations(), time.Now(), Endpoint{ID: "shop"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range r.await(20, settlement(worker.SettlementDeadLetter)) {
@@ -166,7 +172,11 @@ func TestApply(t *testing.T) {
 	now := noon
 	apply := func(e Endpoint, deleted bool) {
 		t.Helper()
-		if err := Apply(d, now, e, DestinationConfig(e), deleted); err != nil {
+		cfg := own(e)
+		if deleted {
+			cfg = nil
+		}
+		if err := Apply(d, now, e, cfg); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +231,8 @@ func TestApply(t *testing.T) {
 	if s := see(); s.Override != breaker.OverrideClosed {
 		t.Errorf("%+v", s)
 	}
-	if err := Apply(d, now, Endpoint{ID: "shop", Concurrency: 1 << 30}, DestinationConfig(Endpoint{ID: "shop", Concurrency: 1 << 30}), false); err == nil {
+	huge := Endpoint{ID: "shop", Concurrency: 1 << 30}
+	if err := Apply(d, now, huge, own(huge)); err == nil {
 		t.Error("a concurrency that no pool takes was accepted")
 	}
 }

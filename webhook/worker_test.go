@@ -36,7 +36,7 @@ func TestDeliveredOnce(t *testing.T) {
 		}
 	})
 	e := endpointAt("shop", rec.URL)
-	e.Schedule = soon(t)
+	e.Backoff = soon(t)
 	verifier, err := signature.NewVerifier(e.Secrets[0].Reveal())
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestExhausted(t *testing.T) {
 		_, _ = w.Write([]byte("field amount is missing"))
 	})
 	e := endpointAt("shop", rec.URL)
-	e.Schedule = soon(t)
+	e.Backoff = soon(t)
 	r := newRig(t)
 	w := r.start(Config{}, e)
 	r.enqueue(NewDelivery("shop", "evt_1", allBytes(), nil))
@@ -210,7 +210,7 @@ func TestThrottled(t *testing.T) {
 		}
 	})
 	e := endpointAt("shop", rec.URL)
-	e.Schedule = soon(t)
+	e.Backoff = soon(t)
 	r := newRig(t)
 	w := r.start(Config{}, e)
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
@@ -301,7 +301,7 @@ func TestOwnSchedule(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Schedule = own
+		e.Backoff = own
 		endpoints = append(endpoints, e)
 	}
 	r.start(Config{}, endpoints...) // the kind has 3 attempts here

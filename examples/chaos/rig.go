@@ -125,10 +125,11 @@ func (s setup) worker(ctx context.Context, in stores, e *endpoint, o *observed) 
 	if s.middleware != nil {
 		registry.Use(s.middleware)
 	}
-	sender, err := webhook.Register(registry, webhook.Config{Endpoints: endpoints, Guard: guard, Observe: o.attempt})
+	sender, err := webhook.NewSender(webhook.Config{Endpoints: endpoints, Guard: guard, Observe: o.attempt})
 	if err != nil {
 		return nil, nil, err
 	}
+	sender.Register(registry)
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts, k.Backoff = s.attempts, s.backoff })
 	w, err := worker.New(worker.Config{
 		Broker: in.broker, Registry: registry, Store: in.claims, DeadLetters: in.letters, Concurrency: 64, Observers: []worker.Observer{o}, Hold: s.hold,

@@ -49,15 +49,16 @@ func startWorker(ctx context.Context, p plan) (part, any, error) {
 		return nil, nil, err
 	}
 	registry := worker.NewRegistry()
-	if w.sender, err = webhook.Register(registry, webhook.Config{Endpoints: endpoints, Guard: endpoints.guard, Observe: w.monitor.attempt}); err != nil {
+	if w.sender, err = webhook.NewSender(webhook.Config{Endpoints: endpoints, Guard: endpoints.guard, Observe: w.monitor.attempt}); err != nil {
 		return nil, nil, errors.Join(err, w.backend.close())
 	}
+	w.sender.Register(registry)
 	run, err := worker.New(worker.Config{
 		Broker: w.backend.broker, Registry: registry, Store: w.backend.claims, DeadLetters: w.backend.letters,
 		Queues:      []worker.QueueConfig{{Name: queueName}},
 		Concurrency: slots,
 		Destinations: pools.DestinationsConfig{
-			Default:  webhook.DestinationConfig(webhook.Endpoint{}),
+			Default:  webhook.Endpoint{}.DestinationConfig(),
 			SlowLane: pools.SlowLaneConfig{Slots: slots / 4}, // as worker run has it by default
 		},
 		StopGrace: new(2 * time.Second),

@@ -14,7 +14,7 @@ import (
 )
 
 const shop = `{"id":"shop","url":"https://shop.example.com/hooks/tok_3f9a?key=s3cr3t","events":["invoice.*"],"headers":{"X-Api-Key":"k-98765"},
-	"timeout":"10s","concurrency":2,"rate":2.5,"schedule":"fixed(10s, 1m)","metadata":{"owner":"ann"},"tenant":"acme"}`
+	"timeout":"10s","concurrency":2,"rate":2.5,"backoff":"fixed(10s, 1m)","metadata":{"owner":"ann"},"tenant":"acme"}`
 
 // What was written is shown, but for what may be secret.
 func TestEndpointIsShownWithoutSecrets(t *testing.T) {
@@ -31,7 +31,7 @@ func TestEndpointIsShownWithoutSecrets(t *testing.T) {
 	}
 	want := e.Endpoint
 	want.ID, want.Tenant, want.Origin, want.Events, want.Headers = "shop", "acme", "https://shop.example.com", []string{"invoice.*"}, []string{"X-Api-Key"}
-	want.ClientErrors, want.Timeout, want.Concurrency, want.Rate, want.Schedule = "retry", "10s", 2, 2.5, "fixed(10s, 1m, x0.8..1.2)"
+	want.ClientErrors, want.Timeout, want.Concurrency, want.Rate, want.Backoff = "retry", "10s", 2, 2.5, "fixed(10s, 1m, x0.8..1.2)"
 	want.State, want.Metadata, want.Signing = "active", map[string]string{"owner": "ann"}, api.Signing{Keys: 1}
 	if diff := cmp.Diff(want, e.Endpoint); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -63,6 +63,7 @@ func TestBadEndpointsAreRefused(t *testing.T) {
 		status            int
 	}{
 		"unknown field":     {`{"id":"a","url":"https://example.com","colour":"red"}`, "colour", "is unknown: fields are", 422},
+		"earlier name":      {`{"id":"a","url":"https://example.com","schedule":"fixed(1s)"}`, "schedule", "is called backoff now", 422},
 		"other case":        {`{"ID":"a","url":"https://example.com"}`, "ID", "is unknown", 422},
 		"field twice":       {`{"id":"a","id":"b","url":"https://example.com"}`, "id", "given twice", 422},
 		"no object":         {`[]`, "", "must be a JSON object", 422},

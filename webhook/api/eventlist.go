@@ -20,10 +20,8 @@ func (a *api) listEvents(w http.ResponseWriter, r *http.Request) error {
 	if f.Tenant == "" {
 		f.Tenant = webhook.DefaultTenant
 	}
-	if f.Type != "" {
-		if err := webhook.CheckPattern(f.Type); err != nil {
-			q.fault("type", err.Error())
-		}
+	if err := f.Check(); err != nil {
+		q.fault("type", err.Error())
 	}
 	if !f.From.IsZero() && !f.To.IsZero() && !f.To.After(f.From) {
 		q.fault("to", "must be after from")

@@ -11,6 +11,7 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // Config configures the API.
@@ -27,8 +28,8 @@ type Config struct {
 	Recovery *journal.Recovery
 	// Sender makes test deliveries. Required.
 	Sender *webhook.Sender
-	// Lines, Letters and Board have more to tell of how an endpoint fares. Nil means that it is left out.
-	Lines       webhook.Lines
+	// Queues, Letters and StatusStore have more to tell of how an endpoint fares. Nil means that it is left out.
+	Queues      ordering.Queues
 	Letters     dlq.Store
 	StatusStore fleet.StatusStore
 	// MaxEvent is the most bytes of an event's payload, at most what the broker takes. Zero means 1 MiB.

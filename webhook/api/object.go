@@ -76,11 +76,18 @@ type reader func(value json.RawMessage) error
 
 var null = []byte("null")
 
+// renamed are fields by the name that earlier versions gave them.
+var renamed = map[string]string{"schedule": "backoff"}
+
 // read hands each field to its reader. All faults are told at once.
 func (o object) read(readers map[string]reader) error {
 	var faults []FieldError
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		read, known := readers[name]
+		if now, old := renamed[name]; old && !known && readers[now] != nil {
+			faults = append(faults, FieldError{name, "is called " + now + " now: use that name"})
+			continue
+		}
 		if !known {
 			faults = append(faults, FieldError{name, "is unknown: fields are " + strings.Join(slices.Sorted(maps.Keys(readers)), ", ")})
 			continue

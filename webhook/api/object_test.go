@@ -10,7 +10,7 @@ import (
 func FuzzObject(f *testing.F) {
 	for _, text := range []string{
 		`{}`, `{"id":"a","url":"https://example.com"}`, `{"a":{"a":1,"a":2}}`, `{"a":1,"a":2}`, `{"tls":{"key":null}}`, `{"headers":{"X":"1"}} `, `{"a":1}x`, `[]`, ``,
-		`{"events":["a",null]}`, `{"timeout":"1h","schedule":"fixed(1s)"}`, "{\"a\":\"\xff\"}",
+		`{"events":["a",null]}`, `{"timeout":"1h","backoff":"fixed(1s)"}`, "{\"a\":\"\xff\"}",
 	} {
 		f.Add([]byte(text))
 	}

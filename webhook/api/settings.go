@@ -25,7 +25,7 @@ func settings(e *webhook.Endpoint) map[string]reader {
 		"timeout":       parsed(&e.Timeout, schedule.ParseDuration),
 		"concurrency":   into(&e.Concurrency),
 		"rate":          into(&e.Rate),
-		"schedule":      parsed(&e.Schedule, parseSchedule),
+		"backoff":       parsed(&e.Backoff, parseBackoff),
 		"allow_http":    into(&e.AllowHTTP),
 		"tls":           tls(&e.TLS),
 		"ordered":       into(&e.Ordered),
@@ -35,8 +35,8 @@ func settings(e *webhook.Endpoint) map[string]reader {
 	}
 }
 
-// parseSchedule takes default for what no schedule means: that of all deliveries, which is not the curve of that name.
-func parseSchedule(text string) (schedule.Backoff, error) {
+// parseBackoff reads "default" as unset, so that the delays of all deliveries apply, and not the curve of that name.
+func parseBackoff(text string) (schedule.Backoff, error) {
 	if strings.TrimSpace(text) == "default" {
 		return schedule.Backoff{}, nil
 	}
@@ -172,6 +172,7 @@ func faultsOf(err error) []string {
 
 // named are the fields by the word with which a fault of theirs begins.
 var named = []struct{ word, field string }{
+	{"backoff", "backoff"},
 	{"client_errors", "client_errors"},
 	{"concurrency", "concurrency"},
 	{"event", "events"},
@@ -180,7 +181,6 @@ var named = []struct{ word, field string }{
 	{"metadata", "metadata"},
 	{"rate", "rate"},
 	{"reason", "reason"},
-	{"schedule", "schedule"},
 	{"retiring", "secret"},
 	{"secret", "secret"},
 	{"state", "state"},

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // Status is how an endpoint fares.
@@ -27,8 +28,8 @@ type Traffic struct {
 	// Held and Dead count its deliveries in the dead-letter store.
 	Held *int `json:"held,omitempty"`
 	Dead *int `json:"dead_letters,omitempty"`
-	// InLine is how many are in its line, the head included; absent if it does not ask for order and none is.
-	InLine *int `json:"in_line,omitempty"`
+	// Queued is how many are in its line, the head included; absent if it does not ask for order and none is.
+	Queued *int `json:"in_line,omitempty"`
 }
 
 // StatusSources are where a [Status] comes from.
@@ -36,8 +37,8 @@ type StatusSources struct {
 	// Registry and Journal are required.
 	Registry *endpoints.Registry
 	Journal  journal.Store
-	// Lines, Letters and Board may be nil: what they would tell is absent then.
-	Lines       webhook.Lines
+	// Queues, Letters and StatusStore may be nil: what they would tell is absent then.
+	Queues      ordering.Queues
 	Letters     dlq.Store
 	StatusStore fleet.StatusStore
 }
@@ -68,13 +69,13 @@ func (s StatusSources) Status(ctx context.Context, e endpoints.Entry) (Status, e
 
 // count counts the deliveries that are held, dead, or in line.
 func (s StatusSources) count(ctx context.Context, e endpoints.Entry, to *Traffic) error {
-	if s.Lines != nil {
-		n, err := s.Lines.Waiting(ctx, e.ID)
+	if s.Queues != nil {
+		n, err := s.Queues.Len(ctx, e.ID)
 		if err != nil {
 			return fmt.Errorf("count the line of endpoint %q: %w", e.ID, err)
 		}
 		if e.Ordered || n > 0 {
-			to.InLine = &n
+			to.Queued = &n
 		}
 	}
 	if s.Letters == nil {
@@ -105,7 +106,7 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s, err := StatusSources{
-		Registry: a.cfg.Registry, Journal: a.cfg.Journal, Lines: a.cfg.Lines, Letters: a.cfg.Letters, StatusStore: a.cfg.StatusStore,
+		Registry: a.cfg.Registry, Journal: a.cfg.Journal, Queues: a.cfg.Queues, Letters: a.cfg.Letters, StatusStore: a.cfg.StatusStore,
 	}.Status(r.Context(), e)
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func TestHealthTellsAll(t *testing.T) {
 	t.Cleanup(func() { must(t, letters.Close()) })
 	store := got(fleetsqlite.Open(ctx, fleetsqlite.Config{Path: ":memory:"}))(t)
 	t.Cleanup(func() { must(t, store.Close()) })
-	r := newRig(t, func(c *api.Config) { c.Lines, c.Letters, c.StatusStore = lines, letters, store })
+	r := newRig(t, func(c *api.Config) { c.Queues, c.Letters, c.StatusStore = lines, letters, store })
 	r.add(`{"id":"shop","url":"https://example.com/","ordered":true}`)
 	now := time.Now().UTC().Truncate(time.Second)
 	got(r.store.Report(ctx, []endpoints.Delta{{Endpoint: "shop", Failures: 7, FirstFailure: now.Add(-time.Hour)}}))(t)
@@ -65,7 +65,7 @@ func TestHealthTellsAll(t *testing.T) {
 	if h.Failures != 7 || h.Breaker == nil || h.Breaker.Refusing != 1 || h.Breaker.Worst.State != "open" || h.Last == nil || h.Last.Status != 503 {
 		t.Errorf("%+v", h)
 	}
-	if h.Held == nil || *h.Held != 2 || h.Dead == nil || *h.Dead != 1 || h.InLine == nil || *h.InLine != 5 {
+	if h.Held == nil || *h.Held != 2 || h.Dead == nil || *h.Dead != 1 || h.Queued == nil || *h.Queued != 5 {
 		t.Errorf("%+v", h.Traffic)
 	}
 }

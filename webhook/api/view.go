@@ -25,8 +25,8 @@ type Endpoint struct {
 	Timeout     string  `json:"timeout,omitempty"`
 	Concurrency int     `json:"concurrency"`
 	Rate        float64 `json:"rate"`
-	// Schedule is "" where the kind's holds.
-	Schedule  string            `json:"schedule,omitempty"`
+	// Backoff is "" where the kind's holds.
+	Backoff   string            `json:"backoff,omitempty"`
 	AllowHTTP bool              `json:"allow_http"`
 	TLS       TLS               `json:"tls"`
 	Ordered   bool              `json:"ordered"`
@@ -79,7 +79,7 @@ type NewEndpoint struct {
 func Show(e endpoints.Entry) Endpoint {
 	return Endpoint{
 		ID: e.ID, Tenant: e.Tenant, Origin: origin(e.URL), Events: orEmpty(e.Events), Headers: orEmpty(slices.Sorted(maps.Keys(e.Headers))),
-		ClientErrors: string(e.ClientErrors), Timeout: duration(e.Timeout), Concurrency: e.Concurrency, Rate: e.Rate, Schedule: policy(e.Schedule),
+		ClientErrors: string(e.ClientErrors), Timeout: duration(e.Timeout), Concurrency: e.Concurrency, Rate: e.Rate, Backoff: policy(e.Backoff),
 		AllowHTTP: e.AllowHTTP, TLS: TLS{Certificate: e.TLS.Certificate != "", RootCAs: e.TLS.RootCAs != ""},
 		Ordered: e.Ordered, Shared: e.Shared, Adaptive: e.Adaptive,
 		State: string(e.State), Reason: e.Reason, Since: e.Since.UTC(), Metadata: orNone(e.Metadata), Signing: signing(e.Endpoint, time.Now()),

@@ -24,8 +24,8 @@ type AutoDisablerConfig struct {
 	Client *worker.Client
 	// Queue of the notices. Empty means the client's.
 	Queue string
-	// Schedule is that of endpoints without their own. Zero means [schedule.WebhookBackoff].
-	Schedule schedule.Backoff
+	// Backoff is that of endpoints without their own. Zero means [schedule.WebhookBackoff].
+	Backoff schedule.Backoff
 	// Attempts is how many a delivery has. Zero means 8.
 	Attempts int
 	// Failures is how many calls must have failed. Zero means 8.
@@ -46,8 +46,8 @@ type AutoDisablerConfig struct {
 }
 
 func (c AutoDisablerConfig) withDefaults() AutoDisablerConfig {
-	if c.Schedule.IsZero() {
-		c.Schedule = schedule.WebhookBackoff
+	if c.Backoff.IsZero() {
+		c.Backoff = schedule.WebhookBackoff
 	}
 	setDefault(&c.Attempts, 8)
 	setDefault(&c.Failures, 8)
@@ -90,7 +90,7 @@ func (c AutoDisablerConfig) validate() error {
 // AutoDisabler disables endpoints that do not answer any more. It is told of every call, adds what all processes saw in the store, and disables
 //
 //   - one that answered 410, at once, with [webhook.ReasonGone];
-//   - one that had at least 8 failed calls and no success for the length of its schedule, but not less than an hour, whichever jobs they were for,
+//   - one that had at least 8 failed calls and no success for the length of its backoff, but not less than an hour, whichever jobs they were for,
 //     with [webhook.ReasonFailing]. The process that disables it has itself seen it fail for an hour, in which silences count as 10 min at most: a
 //     clock that jumps disables nobody, nor does a machine that slept. Failures are all calls that did not end in 2xx, those that met a 429 or another 4xx too, but not those that tell
 //     nothing about the endpoint: our own stop, or an address that is never called. Failures of one event alone disable nobody.

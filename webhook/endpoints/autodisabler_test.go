@@ -17,7 +17,7 @@ import (
 // aSchedule is how long the usual deliveries go on.
 const aSchedule = 5*time.Hour + 51*time.Minute + 10*time.Second
 
-// TestFailingEndpointIsDisabled: after the length of its schedule without a success, and not before; its owner hears of it once.
+// TestFailingEndpointIsDisabled: after the length of its backoff without a success, and not before; its owner hears of it once.
 func TestFailingEndpointIsDisabled(t *testing.T) {
 	t.Parallel()
 	inOffice(t, func(t *testing.T, o *office) {
@@ -121,7 +121,7 @@ func TestEveryFailureCounts(t *testing.T) {
 	}, ids...)
 }
 
-// TestOwnSchedule: an endpoint with a schedule of its own has as long as that.
+// TestOwnSchedule: an endpoint with a backoff of its own has as long as that.
 func TestOwnSchedule(t *testing.T) {
 	t.Parallel()
 	own, err := schedule.Constant(4*time.Hour, schedule.JitterNone)
@@ -130,7 +130,7 @@ func TestOwnSchedule(t *testing.T) {
 	}
 	inOffice(t, func(t *testing.T, o *office) {
 		if _, err := o.registry.Edit(t.Context(), "a", 0, func(e *webhook.Endpoint) error {
-			e.Schedule = own
+			e.Backoff = own
 			return nil
 		}); err != nil {
 			t.Fatal(err)

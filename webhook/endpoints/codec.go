@@ -27,7 +27,7 @@ type settings struct {
 	Timeout      time.Duration        `json:"timeout_ns,omitempty"`
 	Concurrency  int                  `json:"concurrency"`
 	Rate         float64              `json:"rate,omitempty"`
-	Schedule     string               `json:"schedule,omitempty"` // as schedule.ParseBackoff reads it
+	Backoff      string               `json:"schedule,omitempty"` // stored under its first name; schedule.ParseBackoff reads it
 	AllowHTTP    bool                 `json:"allow_http,omitempty"`
 	Certificate  string               `json:"certificate,omitempty"`
 	RootCAs      string               `json:"root_cas,omitempty"`
@@ -58,8 +58,8 @@ func (k *Keyring) encode(e webhook.Endpoint) (Record, error) {
 		Rate: e.Rate, AllowHTTP: e.AllowHTTP, Certificate: e.TLS.Certificate, RootCAs: e.TLS.RootCAs, Ordered: e.Ordered, Shared: e.Shared,
 		Adaptive: e.Adaptive, Metadata: e.Metadata,
 	}
-	if !e.Schedule.IsZero() {
-		open.Schedule = e.Schedule.String()
+	if !e.Backoff.IsZero() {
+		open.Backoff = e.Backoff.String()
 	}
 	hidden := secrets{URL: e.URL, Key: e.TLS.Key}
 	if len(e.Headers) > 0 {
@@ -119,11 +119,11 @@ func decodeSettings(e *webhook.Endpoint, data []byte) error {
 		return fmt.Errorf("settings have version %d, this program knows %d: run the newer program", open.Version, settingsVersion)
 	case err != nil:
 		return fmt.Errorf("settings cannot be read: %w", err)
-	case open.Schedule == "":
+	case open.Backoff == "":
 		return nil
 	}
-	if e.Schedule, err = schedule.ParseBackoff(open.Schedule); err != nil {
-		return fmt.Errorf("schedule: %w", err)
+	if e.Backoff, err = schedule.ParseBackoff(open.Backoff); err != nil {
+		return fmt.Errorf("backoff: %w", err)
 	}
 	return nil
 }

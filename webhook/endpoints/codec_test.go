@@ -3,6 +3,7 @@ package endpoints
 import (
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func drawEndpoint(t *rapid.T) webhook.Endpoint {
 		ID: rapid.StringMatching(`[a-z0-9_-]{1,20}`).Draw(t, "id"), Tenant: "acme", URL: "https://example.com/" + rapid.StringMatching(`[a-z0-9/]*`).Draw(t, "path"),
 		Events: rapid.SliceOfN(rapid.SampledFrom([]string{"*", "a.*", "a.b"}), 0, 3).Draw(t, "events"), Secrets: []signature.Secret{signature.NewSecret()},
 		ClientErrors: webhook.ClientErrorsReject, Timeout: time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "timeout")),
-		Concurrency: rapid.IntRange(1, 100).Draw(t, "concurrency"), Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Schedule: policy(t),
+		Concurrency: rapid.IntRange(1, 100).Draw(t, "concurrency"), Rate: rapid.Float64Range(0, 1e6).Draw(t, "rate"), Backoff: policy(t),
 		AllowHTTP: rapid.Bool().Draw(t, "http"), Ordered: rapid.Bool().Draw(t, "ordered"), Shared: rapid.Bool().Draw(t, "shared"), Adaptive: rapid.Bool().Draw(t, "adaptive"),
 		State: webhook.StatePaused, Reason: text.Draw(t, "reason"), Since: time.Unix(rapid.Int64Range(0, 1e10).Draw(t, "since"), 0).UTC(),
 		TLS: webhook.TLS{Certificate: text.Draw(t, "certificate"), Key: text.Draw(t, "key"), RootCAs: text.Draw(t, "authorities")},
@@ -138,7 +139,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}{
 		"no settings":       {func(r *Record) { r.Settings = nil }, "settings cannot be read"},
 		"later settings":    {func(r *Record) { r.Settings = []byte(`{"version":2}`) }, "version 2"},
-		"unknown schedule":  {func(r *Record) { r.Settings = []byte(`{"schedule":"sometimes"}`) }, `"sometimes"`},
+		"unknown backoff":   {func(r *Record) { r.Settings = []byte(`{"schedule":"sometimes"}`) }, `"sometimes"`},
 		"another's secrets": {func(r *Record) { r.ID = "b" }, "does not open"},
 		"no JSON":           {func(r *Record) { r.Sealed = keys.seal("a", []byte("whsec_text")) }, "newer program"},
 		"no secret":         {func(r *Record) { r.Sealed = sealed(secrets{Secrets: []string{"whsec_text"}}) }, "newer program"},
@@ -149,5 +150,58 @@ func TestDecodeRefuses(t *testing.T) {
 		if _, err := keys.decode(r); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "whsec_text") {
 			t.Errorf("%s: %v, want %q in it", name, err, c.want)
 		}
+	}
+}
+
+// TestDecodeEarlierRecord: a record is read, and its settings are written, as the program of 2026-11 wrote them, which called the backoff schedule.
+func TestDecodeEarlierRecord(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/record-1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored struct {
+		Key    string
+		Record Record
+	}
+	if err := json.Unmarshal(data, &stored); err != nil {
+		t.Fatal(err)
+	}
+	keys, err := ParseKeyring(stored.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := signature.ParseSecret("whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	retired, err := signature.ParseSecret("whsec_HxAREhMUFRYXGBkaGxwdHh8AAQIDBAUGBwgJCgsMDQ4=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backoff, err := schedule.ParseBackoff("fixed(10s, 1m, x0.8..1.2)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	want := webhook.Endpoint{
+		ID: "shop", Tenant: "acme", URL: "https://hooks.example.com/in?token=t0", Events: []string{"invoice.*"}, Secrets: []signature.Secret{secret},
+		Retiring: []webhook.RetiringSecret{{Secret: retired, Until: at.Add(time.Hour)}}, Headers: map[string]string{"X-Api-Key": "k1"},
+		ClientErrors: webhook.ClientErrorsReject, Timeout: 10 * time.Second, Concurrency: 2, Rate: 2.5, Backoff: backoff, Ordered: true, Shared: true, Adaptive: true,
+		State: webhook.StatePaused, Reason: "moving", Since: at, Metadata: map[string]string{"owner": "ann"},
+	}
+	got, err := keys.decode(stored.Record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := diff(want, got.Endpoint); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	again, err := keys.encode(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(stored.Record.Settings), string(again.Settings)); d != "" {
+		t.Errorf("settings are written otherwise (-before +now):\n%s", d)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
+	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -76,7 +77,12 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 
 	var w *worker.Worker
 	p.mirror, err = endpoints.NewMirror(endpoints.MirrorConfig{Registry: p.registry, Interval: every, OnChange: func(e webhook.Endpoint, deleted bool) {
-		if err := webhook.Apply(w.Destinations(), time.Now(), e, webhook.DestinationConfig(e), deleted); err != nil {
+		var own *pools.DestinationConfig
+		if !deleted {
+			c := e.DestinationConfig()
+			own = &c
+		}
+		if err := webhook.Apply(w.Destinations(), time.Now(), e, own); err != nil {
 			t.Error(err)
 		}
 		p.changed <- e
@@ -92,8 +98,9 @@ func newPlantOn(t *testing.T, store endpoints.Store, every time.Duration, change
 		p.notices <- d
 		return nil
 	})
-	sender, err := webhook.Register(kinds, webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: p.disabler.Observe})
+	sender, err := webhook.NewSender(webhook.Config{Endpoints: p.mirror, Guard: guard, Observe: p.disabler.Observe})
 	check(t, err)
+	sender.Register(kinds)
 	t.Cleanup(sender.Close)
 	w, err = worker.New(worker.Config{
 		Broker: broker, Registry: kinds, Store: claims, DeadLetters: dead, Observers: []worker.Observer{p}, Logger: quiet,

@@ -70,14 +70,14 @@ func (k *AutoDisabler) judge(ctx context.Context, h Health, now time.Time) {
 
 // due is the rule.
 func (k *AutoDisabler) due(e webhook.Endpoint, h Health, now time.Time) bool {
-	s := e.Schedule
+	s := e.Backoff
 	if s.IsZero() {
-		s = k.cfg.Schedule
+		s = k.cfg.Backoff
 	}
 	return h.Failures >= int64(k.cfg.Failures) && !h.FailingSince.IsZero() && now.Sub(h.FailingSince) >= max(length(s, k.cfg.Attempts), k.floor())
 }
 
-// leastFailing is how long an endpoint must have failed however short its schedule is: restarts and outages of minutes disable nobody.
+// leastFailing is how long an endpoint must have failed however short its backoff is: restarts and outages of minutes disable nobody.
 const leastFailing = time.Hour
 
 // floor is the shortest time after which an endpoint is disabled. It leaves the fleet guard the time to see that all fail.

@@ -8,7 +8,7 @@
 //     on top of the first.
 //   - Each process that runs a [Mirror] sees a change within two seconds while the store answers, and keeps working with what it last saw
 //     while it does not.
-//   - An endpoint that fails for the length of its schedule is disabled, and so is one that is gone: by one process of all, whose notice runs once.
+//   - An endpoint that fails for the length of its backoff is disabled, and so is one that is gone: by one process of all, whose notice runs once.
 //     One event that nobody can take disables no endpoint, and while most of the fleet fails at once none is.
 //
 // Make a [Registry] on a [Store] with a [Keyring]. Workers ask a [Mirror] of it, and tell a [AutoDisabler] of

@@ -14,7 +14,7 @@ func (o *office) addHasty(id string) {
 	o.t.Helper()
 	e := endpoint(id)
 	var err error
-	if e.Schedule, err = schedule.ParseBackoff("fixed(1s, 5s, 10s)"); err != nil {
+	if e.Backoff, err = schedule.ParseBackoff("fixed(1s, 5s, 10s)"); err != nil {
 		o.t.Fatal(err)
 	}
 	add(o.t, o.registry, e)

@@ -63,7 +63,7 @@ func TestMirrorIsWhatTheRegistryHas(t *testing.T) {
 			for _, eventType := range []string{"a", "a.b", "a.b.c", "b", "b.a"} {
 				var want []webhook.Endpoint
 				for _, entry := range entries {
-					if entry.Tenant == tenant && webhook.MatchType(entry.Events, eventType) {
+					if entry.Tenant == tenant && entry.Wants(eventType) {
 						want = append(want, entry.Endpoint)
 					}
 				}

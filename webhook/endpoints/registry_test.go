@@ -30,7 +30,7 @@ func TestAdd(t *testing.T) {
 	r := registry(t, open(t), ring(t, endpoints.NewKey()))
 	e := webhook.Endpoint{
 		ID: "acme", Tenant: "t1", URL: "https://example.com/hooks?token=hush", Events: []string{"invoice.*"}, Headers: map[string]string{"Authorization": "Bearer hush"},
-		Rate: 5, Schedule: schedule.WebhookBackoff, Ordered: true, Metadata: map[string]string{"plan": "gold"}, State: webhook.StatePaused, Reason: "not yet",
+		Rate: 5, Backoff: schedule.WebhookBackoff, Ordered: true, Metadata: map[string]string{"plan": "gold"}, State: webhook.StatePaused, Reason: "not yet",
 		Secrets: []signature.Secret{signature.NewSecret()},
 	}
 	before := time.Now().Add(-time.Second)

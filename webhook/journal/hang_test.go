@@ -9,22 +9,23 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // hanging is a store over a connection that says nothing any more.
-type hanging struct{ webhook.Lines }
+type hanging struct{ ordering.Queues }
 
 func (hanging) PutEvent(ctx context.Context, _ webhook.Event) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-func (hanging) Stale(ctx context.Context, _, _ time.Duration, _ int) ([]webhook.Place, error) {
+func (hanging) Stale(ctx context.Context, _, _ time.Duration, _ int) ([]ordering.Entry, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
 
-func (hanging) Append(ctx context.Context, _, _ string, _ []string) ([]webhook.Place, error) {
+func (hanging) Append(ctx context.Context, _, _ string, _ []string) ([]ordering.Entry, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -35,7 +36,7 @@ func TestStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newBareRig(t)
 		r.add("line", ordered)
-		o := r.ordering(&lines{}, func(cfg *webhook.OrderingConfig) { cfg.Lines = hanging{} })
+		o := r.ordering(&lines{}, func(cfg *ordering.Config) { cfg.Queues = hanging{} })
 		event := webhook.Event{ID: "evt_1", Type: "t"}
 		for name, step := range map[string]struct {
 			call func() error

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // networked is a broker on which queues can be made.
@@ -60,7 +61,7 @@ func testOrderedTwice(t *testing.T, r *rig) {
 		}
 		return http.StatusOK
 	})
-	o := r.ordering(&lines{}, func(cfg *webhook.OrderingConfig) { cfg.Lost = 1 })
+	o := r.ordering(&lines{}, func(cfg *ordering.Config) { cfg.Lost = 1 })
 	r.startOrdered(o)
 	p := r.publisher(func(cfg *webhook.PublisherConfig) { cfg.Ordering = o })
 	var all []string

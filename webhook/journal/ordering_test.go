@@ -20,12 +20,13 @@ import (
 	"github.com/caisson-go/caisson/queue/queuetest"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
 // lines are a journal's, with faults in front of them.
 type lines struct {
-	webhook.Lines
+	ordering.Queues
 	calls atomic.Int64
 	mu    sync.Mutex
 	fault func() (before, after error)
@@ -41,36 +42,36 @@ func (l *lines) strike() (before, after error) {
 	return l.fault()
 }
 
-func (l *lines) Append(ctx context.Context, tenant, event string, endpoints []string) ([]webhook.Place, error) {
+func (l *lines) Append(ctx context.Context, tenant, event string, endpoints []string) ([]ordering.Entry, error) {
 	before, after := l.strike()
 	if before != nil {
 		return nil, before
 	}
-	heads, err := l.Lines.Append(ctx, tenant, event, endpoints)
+	heads, err := l.Queues.Append(ctx, tenant, event, endpoints)
 	if after != nil {
 		return nil, after
 	}
 	return heads, err
 }
 
-func (l *lines) Leave(ctx context.Context, p webhook.Place) (webhook.Place, bool, error) {
+func (l *lines) Remove(ctx context.Context, p ordering.Entry) (ordering.Entry, bool, error) {
 	before, after := l.strike()
 	if before != nil {
-		return webhook.Place{}, false, before
+		return ordering.Entry{}, false, before
 	}
-	next, ok, err := l.Lines.Leave(ctx, p)
+	next, ok, err := l.Queues.Remove(ctx, p)
 	if after != nil {
-		return webhook.Place{}, false, after
+		return ordering.Entry{}, false, after
 	}
 	return next, ok, err
 }
 
-func (l *lines) Stale(ctx context.Context, wait, longest time.Duration, limit int) ([]webhook.Place, error) {
+func (l *lines) Stale(ctx context.Context, wait, longest time.Duration, limit int) ([]ordering.Entry, error) {
 	before, after := l.strike()
 	if before != nil {
 		return nil, before
 	}
-	heads, err := l.Lines.Stale(ctx, wait, longest, limit)
+	heads, err := l.Queues.Stale(ctx, wait, longest, limit)
 	if after != nil {
 		return nil, after
 	}
@@ -78,14 +79,14 @@ func (l *lines) Stale(ctx context.Context, wait, longest time.Duration, limit in
 }
 
 // ordering returns an ordering on the rig's journal, and l in front of its lines.
-func (r *rig) ordering(l *lines, change func(*webhook.OrderingConfig)) *webhook.Ordering {
+func (r *rig) ordering(l *lines, change func(*ordering.Config)) *ordering.Dispatcher {
 	r.t.Helper()
-	l.Lines = r.journal
-	cfg := webhook.OrderingConfig{Lines: l, Events: r.journal, Client: r.client, Logger: slog.New(slog.DiscardHandler)}
+	l.Queues = r.journal
+	cfg := ordering.Config{Queues: l, Events: r.journal, Client: r.client, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&cfg)
 	}
-	o, err := webhook.NewOrdering(cfg)
+	o, err := ordering.New(cfg)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (r *rig) ordering(l *lines, change func(*webhook.OrderingConfig)) *webhook.
 }
 
 // startOrdered runs a worker and its ordering until stop is called or the rig ends.
-func (r *rig) startOrdered(o *webhook.Ordering) (stop func()) {
+func (r *rig) startOrdered(o *ordering.Dispatcher) (stop func()) {
 	stopWorker := r.start(nil, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -126,7 +127,7 @@ func firsts(events []string) (list []string) {
 
 func (r *rig) linesEmpty() bool {
 	for _, e := range r.endpoints {
-		if n, err := r.journal.Waiting(context.Background(), e.ID); err != nil || n > 0 {
+		if n, err := r.journal.Len(context.Background(), e.ID); err != nil || n > 0 {
 			return false
 		}
 	}
@@ -214,7 +215,7 @@ func TestOrderedNeedsAnOrdering(t *testing.T) {
 		t.Errorf("and the broker is down: %v", err)
 	}
 	r.broker.SetPlan(nil)
-	l := &lines{Lines: r.journal}
+	l := &lines{Queues: r.journal}
 	o := r.ordering(l, nil)
 	stop := r.startOrdered(o)
 	defer stop()
@@ -229,10 +230,10 @@ func TestOrderedNeedsAnOrdering(t *testing.T) {
 	r.await("the line got it", func() bool { return len(r.seen.took("line")) == 1 })
 	r.idle()
 	r.once([]string{"plain", "line"}, "evt_1")
-	for _, cfg := range []webhook.OrderingConfig{
-		{}, {Lines: r.journal}, {Lines: r.journal, Events: r.journal}, {Lines: r.journal, Events: r.journal, Client: r.client, MaxAge: -1},
+	for _, cfg := range []ordering.Config{
+		{}, {Queues: r.journal}, {Queues: r.journal, Events: r.journal}, {Queues: r.journal, Events: r.journal, Client: r.client, MaxAge: -1},
 	} {
-		if _, err := webhook.NewOrdering(cfg); err == nil {
+		if _, err := ordering.New(cfg); err == nil {
 			t.Errorf("%+v is taken", cfg)
 		}
 	}
@@ -310,7 +311,7 @@ func TestSweep(t *testing.T) {
 		}
 		r.publish(p, webhook.Event{ID: "evt_young", Type: "t"}, 1)
 		want("events are gone", time.Since(start)+24*time.Hour, "line:evt_young")
-		if n, err := r.journal.Waiting(t.Context(), "line"); err != nil || n != 1 {
+		if n, err := r.journal.Len(t.Context(), "line"); err != nil || n != 1 {
 			t.Errorf("%d wait, %v", n, err)
 		}
 		r.close()

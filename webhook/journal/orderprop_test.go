@@ -17,6 +17,7 @@ import (
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/queuetest"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -24,7 +25,7 @@ import (
 type world struct {
 	*rig
 	lines     *lines
-	orderer   *webhook.Ordering
+	orderer   *ordering.Dispatcher
 	publisher *webhook.Publisher
 	stop      func()
 	published []string
@@ -85,7 +86,7 @@ func (w *world) restart() {
 	if w.stop != nil {
 		w.stop()
 	}
-	w.orderer = w.ordering(w.lines, func(cfg *webhook.OrderingConfig) { cfg.Lost, cfg.Interval = time.Nanosecond, time.Hour })
+	w.orderer = w.ordering(w.lines, func(cfg *ordering.Config) { cfg.Lost, cfg.Interval = time.Nanosecond, time.Hour })
 	w.publisher = w.rig.publisher(func(cfg *webhook.PublisherConfig) { cfg.Ordering = w.orderer })
 	w.stop = w.startOrdered(w.orderer)
 }
@@ -165,7 +166,7 @@ func (w *world) check(t *rapid.T, dead map[string]bool) {
 		got := firsts(w.seen.took(e.ID))
 		var want []string
 		for _, id := range w.published {
-			switch taken, letter := slices.Contains(got, id), letters[webhook.DeliveryID(e.Tenant, e.ID, id)]; {
+			switch taken, letter := slices.Contains(got, id), letters[webhook.Event{Tenant: e.Tenant, ID: id}.JobID(e.ID)]; {
 			case taken:
 				want = append(want, id)
 			case !letter:
@@ -182,5 +183,5 @@ func (w *world) check(t *rapid.T, dead map[string]bool) {
 
 var (
 	_ queue.Broker    = (*queuetest.FaultBroker)(nil)
-	_ worker.Observer = (*webhook.Ordering)(nil)
+	_ worker.Observer = (*ordering.Dispatcher)(nil)
 )

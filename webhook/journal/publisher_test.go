@@ -252,12 +252,12 @@ func TestPublishRefuses(t *testing.T) {
 func TestDeliveryID(t *testing.T) {
 	t.Parallel()
 	long, longer := strings.Repeat("e", 199), strings.Repeat("e", 200)
-	a, b := webhook.DeliveryID("", "shop", long), webhook.DeliveryID("", "shop", longer)
+	a, b := webhook.Event{ID: long}.JobID("shop"), webhook.Event{ID: longer}.JobID("shop")
 	if a == b || len(a) > 200 || !strings.HasPrefix(a, "shop:") {
 		t.Errorf("%s, %s", a, b)
 	}
 	for tenant, want := range map[string]string{"": "shop:evt_1", webhook.DefaultTenant: "shop:evt_1", "acme.eu": "shop:evt_1.acme.eu"} {
-		if id := webhook.DeliveryID(tenant, "shop", "evt_1"); id != want {
+		if id := (webhook.Event{Tenant: tenant, ID: "evt_1"}).JobID("shop"); id != want {
 			t.Errorf("tenant %q: %s, want %s", tenant, id, want)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -25,7 +26,7 @@ type RecoveryConfig struct {
 	// Queue of the deliveries that are enqueued. Empty means the client's. Dead letters go back to their own.
 	Queue string
 	// Ordering takes the missed deliveries of endpoints that ask for order. Nil refuses to recover such.
-	Ordering *webhook.Ordering
+	Ordering webhook.Ordering
 	// DeadLetters holds what was given up, usually a [dlq.Store], and Broker takes it. Nil leaves dead letters alone.
 	DeadLetters replay.Source
 	Broker      dlq.Broker
@@ -88,7 +89,7 @@ func (r *Recovery) Resend(ctx context.Context, e webhook.Endpoint, eventID strin
 	if err != nil {
 		return "", fmt.Errorf("resend event %s: make a job id: %w", eventID, err)
 	}
-	j := webhook.NewEventDelivery(e.ID, event)
+	j := deliver.New(e.ID, deliver.Event{ID: event.ID, Tenant: event.Tenant, ContentType: event.ContentType, Body: event.Body})
 	j.ID, j.Key, j.Queue = id.String(), j.Key+"#resend-"+id.String(), r.cfg.Queue
 	return r.cfg.Client.Enqueue(ctx, j)
 }
@@ -149,7 +150,7 @@ func (r *Recovery) recoverPage(ctx context.Context, e webhook.Endpoint, page []w
 	var wanted []webhook.Event
 	var ids []string
 	for _, event := range page {
-		if webhook.MatchType(e.Events, event.Type) {
+		if e.Wants(event.Type) {
 			wanted, ids = append(wanted, event), append(ids, event.ID)
 		}
 	}
@@ -167,7 +168,7 @@ func (r *Recovery) recoverPage(ctx context.Context, e webhook.Endpoint, page []w
 	}
 	var missed []webhook.Event
 	for _, event := range wanted {
-		if !tried[event.ID] && !dead[dlq.EntryID(webhook.DeliveryID(e.Tenant, e.ID, event.ID), 0)] {
+		if !tried[event.ID] && !dead[dlq.EntryID(deliver.ID(e.Tenant, e.ID, event.ID), 0)] {
 			missed = append(missed, event)
 		}
 	}
@@ -182,7 +183,7 @@ func (r *Recovery) letters(ctx context.Context, e webhook.Endpoint, events []str
 	}
 	entries := make([]string, len(events))
 	for i, id := range events {
-		entries[i] = dlq.EntryID(webhook.DeliveryID(e.Tenant, e.ID, id), 0)
+		entries[i] = dlq.EntryID(deliver.ID(e.Tenant, e.ID, id), 0)
 	}
 	list, _, err := r.cfg.DeadLetters.List(ctx, dlq.Filter{IDs: entries, States: dlq.States()}, "", len(entries))
 	for _, entry := range list {
@@ -207,7 +208,7 @@ func (r *Recovery) enqueue(ctx context.Context, e webhook.Endpoint, missed []web
 	} else {
 		jobs := make([]worker.NewJob, len(missed))
 		for i, event := range missed {
-			jobs[i] = webhook.NewEventDelivery(e.ID, event)
+			jobs[i] = deliver.New(e.ID, deliver.Event{ID: event.ID, Tenant: event.Tenant, ContentType: event.ContentType, Body: event.Body})
 			jobs[i].Queue = r.cfg.Queue
 		}
 		for _, result := range r.cfg.Client.EnqueueMany(ctx, jobs) {

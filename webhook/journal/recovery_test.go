@@ -132,7 +132,7 @@ func TestRecoverSince(t *testing.T) {
 			}
 			missed = append(missed, e.ID)
 		}
-		purged := dlq.EntryID(webhook.DeliveryID("", "shop", dead[9]), 0)
+		purged := dlq.EntryID(webhook.Event{ID: dead[9]}.JobID("shop"), 0)
 		if n, err := r.dead.Purge(t.Context(), dlq.Filter{IDs: []string{purged}}); n != 1 || err != nil {
 			t.Fatalf("purged %d, %v", n, err)
 		}

@@ -157,7 +157,7 @@ func (r *rig) add(id string, change func(*webhook.Endpoint)) webhook.Endpoint {
 		r.t.Fatal(err)
 	}
 	e := webhook.Endpoint{
-		ID: id, Tenant: webhook.DefaultTenant, URL: r.seen.URL + "/" + id, Secrets: []signature.Secret{signature.NewSecret()}, AllowHTTP: true, Schedule: soon,
+		ID: id, Tenant: webhook.DefaultTenant, URL: r.seen.URL + "/" + id, Secrets: []signature.Secret{signature.NewSecret()}, AllowHTTP: true, Backoff: soon,
 	}
 	if change != nil {
 		change(&e)
@@ -169,7 +169,7 @@ func (r *rig) add(id string, change func(*webhook.Endpoint)) webhook.Endpoint {
 // Matching implements webhook.Subscribers.
 func (r *rig) Matching(tenant, eventType string) (found []webhook.Endpoint, err error) {
 	for _, e := range r.endpoints {
-		if e.Tenant == tenant && webhook.MatchType(e.Events, eventType) {
+		if e.Tenant == tenant && e.Wants(eventType) {
 			found = append(found, e)
 		}
 	}
@@ -206,10 +206,11 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 		r.t.Fatal(err)
 	}
 	registry := worker.NewRegistry()
-	sender, err := webhook.Register(registry, webhook.Config{Endpoints: static, Guard: guard(r.t), Observe: observe})
+	sender, err := webhook.NewSender(webhook.Config{Endpoints: static, Guard: guard(r.t), Observe: observe})
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	sender.Register(registry)
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = maxAttempts })
 	breaker := breaker.Webhook()
 	breaker.MinimumCalls = 1_000_000

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/internal/match"
 )
 
 // Errors of stores.
@@ -65,11 +66,19 @@ type AttemptFilter struct {
 // EventFilter selects events. Zero fields but Tenant select all.
 type EventFilter struct {
 	Tenant string
-	// Type is a pattern: see [webhook.MatchType].
+	// Type is a pattern: see [webhook.Endpoint].Events.
 	Type     string
 	From, To time.Time
 	// WithoutBodies leaves the bodies out, of which a page may hold a GiB.
 	WithoutBodies bool
+}
+
+// Check says what is wrong with the filter's type.
+func (f EventFilter) Check() error {
+	if f.Type == "" {
+		return nil
+	}
+	return match.CheckPattern(f.Type)
 }
 
 // Types are the bounds of the filter's types: what begins with prefix, or is prefix if whole. Both are zero for all.

@@ -88,7 +88,7 @@ func TestDropTenantsLine(t *testing.T) {
 		if n, err := o.Drop(t.Context(), "ta", "line"); n != 3 || err != nil {
 			t.Errorf("dropped %d, %v", n, err)
 		}
-		if n, err := r.journal.Waiting(t.Context(), "line"); n != 1 || err != nil {
+		if n, err := r.journal.Len(t.Context(), "line"); n != 1 || err != nil {
 			t.Errorf("%d wait, %v, want the other tenant's", n, err)
 		}
 	})

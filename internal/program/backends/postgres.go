@@ -231,7 +231,7 @@ func (s *Set) onPostgres(cfg *config.Config, db *Postgres) error {
 	if err != nil {
 		return err
 	}
-	s.Endpoints, s.Journal, s.Lines = endpointpg.New(db.Pool, db.Schema), events, events
+	s.Endpoints, s.Journal, s.Queues = endpointpg.New(db.Pool, db.Schema), events, events
 	s.Statuses = fleetpg.New(db.Pool, db.Schema)
 	return nil
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/queue"
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // Set is an open broker with the stores beside it. It is safe for concurrent use.
@@ -41,7 +41,7 @@ type Set struct {
 	// All are nil without a store.
 	Endpoints endpoints.Store
 	Journal   journal.Store
-	Lines     webhook.Lines
+	Queues    ordering.Queues
 
 	// Statuses is where workers report to each other and to tools; nil where they share nothing but the broker.
 	Statuses fleet.StatusStore

@@ -56,7 +56,7 @@ func (s *Set) keep(ctx context.Context, cfg *config.Config, path, sync string) e
 		return err
 	}
 	s.closers = append(s.closers, events.Close)
-	s.Endpoints, s.Journal, s.Lines = registry, events, events
+	s.Endpoints, s.Journal, s.Queues = registry, events, events
 	statuses, err := fleetsqlite.Open(ctx, fleetsqlite.Config{Path: path, Sync: sync})
 	if err != nil {
 		return err

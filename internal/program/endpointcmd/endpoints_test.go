@@ -157,7 +157,7 @@ func TestScheduleAndTimeoutOfTheDefault(t *testing.T) {
 	r.run("endpoints", "add", "a", url, "--backoff", "constant(3s)", "--timeout", "1m").ok()
 	for _, none := range []string{"default", ""} {
 		var e api.Endpoint
-		if r.run("endpoints", "edit", "a", "--backoff", none, "--json").into(&e); e.Schedule != "" || e.Timeout != "1m" {
+		if r.run("endpoints", "edit", "a", "--backoff", none, "--json").into(&e); e.Backoff != "" || e.Timeout != "1m" {
 			t.Errorf("--backoff %q: %+v", none, e)
 		}
 		r.run("endpoints", "edit", "a", "--backoff", "constant(3s)").ok()

@@ -32,10 +32,8 @@ Events are kept for webhook.event_retention.`),
 					return cli.Refuse("--since: %w", err)
 				}
 			}
-			if f.Type != "" {
-				if err := webhook.CheckPattern(f.Type); err != nil {
-					return cli.Refuse("--type: %w", err)
-				}
+			if err := f.Check(); err != nil {
+				return cli.Refuse("--type: %w", err)
 			}
 			if err := g.check(); err != nil {
 				return err

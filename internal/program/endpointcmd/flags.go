@@ -74,7 +74,7 @@ func (f *fieldFlags) fields(cmd *cobra.Command, edit bool) (map[string]any, erro
 		{"timeout", "timeout", f.timeout},
 		{"max-concurrency", "concurrency", f.concurrency},
 		{"rate", "rate", f.rate},
-		{"backoff", "schedule", f.backoff},
+		{"backoff", "backoff", f.backoff},
 		{"allow-http", "allow_http", f.allowHTTP},
 		{"ordered", "ordered", f.ordered},
 		{"shared", "shared", f.shared},

@@ -121,7 +121,7 @@ func (p *program) show(ctx context.Context, s *session, id string) error {
 		return err
 	}
 	fares, err := api.StatusSources{
-		Registry: s.registry, Journal: s.open.Journal, Lines: s.open.Lines, Letters: s.open.Letters, StatusStore: s.open.Statuses,
+		Registry: s.registry, Journal: s.open.Journal, Queues: s.open.Queues, Letters: s.open.Letters, StatusStore: s.open.Statuses,
 	}.Status(ctx, e)
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func lines(e shown) [][2]string {
 		[2]string{"timeout", e.Timeout},
 		[2]string{"concurrency", strconv.Itoa(e.Concurrency)},
 		[2]string{"rate", rateText(e.Rate)},
-		[2]string{"backoff", e.Schedule},
+		[2]string{"backoff", e.Backoff},
 		[2]string{"options", strings.Join(options(e.Endpoint), ", ")},
 		[2]string{"signed with", keysText(e.Signing)},
 	)

@@ -33,7 +33,7 @@ func statusLines(s api.Status) [][2]string {
 	for _, c := range []struct {
 		name string
 		n    *int
-	}{{"held", s.Held}, {"dead letters", s.Dead}, {"in line", s.InLine}} {
+	}{{"held", s.Held}, {"dead letters", s.Dead}, {"in line", s.Queued}} {
 		if c.n != nil {
 			out = append(out, [2]string{c.name, strconv.Itoa(*c.n)})
 		}

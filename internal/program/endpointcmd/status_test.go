@@ -17,7 +17,7 @@ import (
 
 // letter is a delivery in the dead-letter store.
 func letter(endpoint, event string, state dlq.State) dlq.Entry {
-	id := webhook.DeliveryID(webhook.DefaultTenant, endpoint, event)
+	id := webhook.Event{ID: event}.JobID(endpoint)
 	return dlq.Entry{
 		Job: id, Queue: "default", Kind: webhook.KindDeliver, Destination: endpoint, State: state, Cause: dlq.CauseExhausted, Error: "no",
 		Message: queue.Message{Body: []byte("{}")},

@@ -82,7 +82,7 @@ func (s *Settings) Deliveries(ctx context.Context, open *backends.Set, e webhook
 	}
 	deliveries := make([]Delivery, 0, len(byID))
 	for id, f := range byID {
-		f.Job = webhook.DeliveryID(e.Tenant, id, e.ID)
+		f.Job = e.JobID(id)
 		deliveries = append(deliveries, *f)
 	}
 	slices.SortFunc(deliveries, func(a, b Delivery) int { return strings.Compare(a.Endpoint, b.Endpoint) })
@@ -106,7 +106,7 @@ func (s *Settings) wanted(ctx context.Context, store endpoints.Store, e webhook.
 		for _, entry := range page {
 			after = entry.ID
 			delete(byID, entry.ID)
-			if webhook.MatchType(entry.Events, e.Type) {
+			if entry.Wants(e.Type) {
 				byID[entry.ID] = &Delivery{
 					Endpoint: entry.ID, EndpointState: string(entry.State), Reason: entry.Reason, Since: entry.Since.UTC(), Wanted: true, Ordered: entry.Ordered,
 					AddedLater: entry.Created.After(e.At),

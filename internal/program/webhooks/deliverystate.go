@@ -9,6 +9,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // DeliveryState is the state of one delivery.
@@ -41,8 +42,8 @@ func (f *Delivery) setState(ctx context.Context, open *backends.Set, e webhook.E
 	if f.State = DeliveryStateDelivered; !f.Delivered.IsZero() {
 		return nil
 	}
-	if open.Lines != nil {
-		if err := f.findPosition(ctx, open.Lines, e); err != nil {
+	if open.Queues != nil {
+		if err := f.findPosition(ctx, open.Queues, e); err != nil {
 			return err
 		}
 	}
@@ -67,8 +68,8 @@ func (f *Delivery) setState(ctx context.Context, open *backends.Set, e webhook.E
 	return nil
 }
 
-func (f *Delivery) findPosition(ctx context.Context, lines webhook.Lines, e webhook.Event) error {
-	n, head, ok, err := lines.Ahead(ctx, webhook.Place{Endpoint: f.Endpoint, Tenant: e.Tenant, Event: e.ID})
+func (f *Delivery) findPosition(ctx context.Context, lines ordering.Queues, e webhook.Event) error {
+	n, head, ok, err := lines.Ahead(ctx, ordering.Entry{Endpoint: f.Endpoint, Tenant: e.Tenant, Event: e.ID})
 	if ok {
 		f.Position = &QueuePosition{Place: n + 1, Head: head.Event, Since: head.Since}
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
-	"github.com/caisson-go/caisson/webhook"
 )
 
 // verdict is what became of a round.
@@ -35,7 +34,7 @@ func (r *killRound) missing(dead map[string]dlq.Entry) (missing []target) {
 	return missing
 }
 
-func (to target) job() string { return webhook.DeliveryID("", to.endpoint, numbered(to.event).ID) }
+func (to target) job() string { return numbered(to.event).JobID(to.endpoint) }
 
 // firstTaken is the place of the first success; negative if there is none.
 func firstTaken(calls []call) int {

@@ -15,6 +15,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -74,7 +75,7 @@ func (o orders) publish(ctx context.Context, settings *Settings, open *backends.
 			if err := publishOne(context.WithoutCancel(ctx), book, &batch, n); err != nil {
 				return err
 			}
-			if err := awaitRoom(ctx, open.Lines); err != nil {
+			if err := awaitRoom(ctx, open.Queues); err != nil {
 				return err
 			}
 		}
@@ -123,11 +124,11 @@ func (b *batches) flush(ctx context.Context) error {
 }
 
 // awaitRoom waits until the lines are not crowded.
-func awaitRoom(ctx context.Context, lines webhook.Lines) error {
+func awaitRoom(ctx context.Context, lines ordering.Queues) error {
 	for ctx.Err() == nil {
 		waiting := 0
 		for _, e := range killEndpoints {
-			n, err := lines.Waiting(context.WithoutCancel(ctx), e.id)
+			n, err := lines.Len(context.WithoutCancel(ctx), e.id)
 			if err != nil {
 				return err
 			}

@@ -255,7 +255,7 @@ func (r *killRound) drain(t *testing.T) {
 		d, err := r.backends.Broker.Depth(t.Context(), r.queue)
 		waiting := 0
 		for _, e := range killEndpoints {
-			n, lineErr := r.backends.Lines.Waiting(t.Context(), e.id)
+			n, lineErr := r.backends.Queues.Len(t.Context(), e.id)
 			if lineErr != nil {
 				err = lineErr
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/testkit/faultlab"
 	"github.com/caisson-go/caisson/pools/breaker"
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -133,38 +133,38 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 	return group.Wait()
 }
 
-func (o orders) ordering(cfg *config.Config, open *backends.Set) (*webhook.Ordering, error) {
+func (o orders) ordering(cfg *config.Config, open *backends.Set) (*ordering.Dispatcher, error) {
 	client, err := worker.NewClient(worker.ClientConfig{Broker: open.Broker, DefaultQueue: cfg.Queues[0].Name})
 	if err != nil {
 		return nil, err
 	}
-	lines := open.Lines
+	lines := open.Queues
 	if o.Mutation == noLine {
 		lines = allHeads{lines}
 	}
-	return webhook.NewOrdering(webhook.OrderingConfig{Lines: lines, Events: open.Journal, Client: client, Lost: lost, Interval: look, Logger: o.logger()})
+	return ordering.New(ordering.Config{Queues: lines, Events: open.Journal, Client: client, Lost: lost, Interval: look, Logger: o.logger()})
 }
 
 // tooEarly takes a delivery for ended when it begins.
-type tooEarly struct{ *webhook.Ordering }
+type tooEarly struct{ *ordering.Dispatcher }
 
 func (t tooEarly) Observe(e worker.Event) {
 	if s, ok := e.(*worker.Started); ok {
 		e = &worker.Settled{Job: s.Job, Kind: s.Kind, Settlement: worker.SettlementAck}
 	}
-	t.Ordering.Observe(e)
+	t.Dispatcher.Observe(e)
 }
 
 // allHeads says of each event that it is the head of its lines.
-type allHeads struct{ webhook.Lines }
+type allHeads struct{ ordering.Queues }
 
-func (l allHeads) Append(ctx context.Context, tenant, event string, endpoints []string) ([]webhook.Place, error) {
-	if _, err := l.Lines.Append(ctx, tenant, event, endpoints); err != nil {
+func (l allHeads) Append(ctx context.Context, tenant, event string, endpoints []string) ([]ordering.Entry, error) {
+	if _, err := l.Queues.Append(ctx, tenant, event, endpoints); err != nil {
 		return nil, err
 	}
-	var heads []webhook.Place
+	var heads []ordering.Entry
 	for _, endpoint := range endpoints {
-		heads = append(heads, webhook.Place{Endpoint: endpoint, Tenant: tenant, Event: event, Since: time.Now()})
+		heads = append(heads, ordering.Entry{Endpoint: endpoint, Tenant: tenant, Event: event, Since: time.Now()})
 	}
 	return heads, nil
 }

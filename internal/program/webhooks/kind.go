@@ -26,9 +26,10 @@ func (s *Settings) Register(registry *worker.Registry) (*Kind, error) {
 		c.Endpoints, c.Observe = &d.lookup, d.observed
 	}
 	var err error
-	if d.sender, err = webhook.Register(registry, c); err != nil {
+	if d.sender, err = webhook.NewSender(c); err != nil {
 		return nil, err
 	}
+	d.sender.Register(registry)
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) {
 		k.Backoff = s.cfg.Webhook.Default.Backoff
 		if n := k.Backoff.Len(); n > 0 {

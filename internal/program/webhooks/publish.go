@@ -9,6 +9,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/endpoints"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -69,9 +70,9 @@ func (s *Settings) PublishOnce(ctx context.Context, open *backends.Set, e webhoo
 }
 
 // ordering returns what keeps order. Where deliveries are made it is to run.
-func (s *Settings) ordering(open *backends.Set, client *worker.Client, logger *slog.Logger) (*webhook.Ordering, error) {
-	return webhook.NewOrdering(webhook.OrderingConfig{
-		Lines: open.Lines, Events: open.Journal, Client: client, MaxAge: s.cfg.Kinds[webhook.KindDeliver].MaxAge, Logger: logger,
+func (s *Settings) ordering(open *backends.Set, client *worker.Client, logger *slog.Logger) (*ordering.Dispatcher, error) {
+	return ordering.New(ordering.Config{
+		Queues: open.Queues, Events: open.Journal, Client: client, MaxAge: s.cfg.Kinds[webhook.KindDeliver].MaxAge, Logger: logger,
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -42,7 +43,7 @@ type Service struct {
 	config    ServiceConfig
 	limits    *pools.Destinations
 	mirror    *endpoints.Mirror
-	ordering  *webhook.Ordering
+	ordering  *ordering.Dispatcher
 	publisher *webhook.Publisher
 	owners    owners
 	recorder  *journal.Recorder
@@ -112,9 +113,9 @@ func (s *Settings) recorder(p ServiceConfig) (*journal.Recorder, error) {
 // disabler disables endpoints. Its notices are for programs that have a handler for them.
 func (s *Settings) disabler(p ServiceConfig, registry *endpoints.Registry, known webhook.Endpoints, client *worker.Client) (*endpoints.AutoDisabler, error) {
 	c := endpoints.AutoDisablerConfig{
-		Registry: registry, Endpoints: known, Schedule: s.cfg.Webhook.Default.Backoff, Logger: p.Logger, OnDisabled: p.Metrics.disabled,
+		Registry: registry, Endpoints: known, Backoff: s.cfg.Webhook.Default.Backoff, Logger: p.Logger, OnDisabled: p.Metrics.disabled,
 	}
-	if n := c.Schedule.Len(); n > 0 {
+	if n := c.Backoff.Len(); n > 0 {
 		c.Attempts = n + 1
 	}
 	if slices.Contains(p.Kinds, endpoints.KindDisabled) {
@@ -130,7 +131,7 @@ func (s *Settings) api(p ServiceConfig, registry *endpoints.Registry, r *Service
 	}
 	return api.New(api.Config{
 		Registry: registry, Guard: s.guard, Publisher: r.publisher, Journal: p.Backends.Journal, Recovery: again, Sender: sender,
-		Lines: p.Backends.Lines, Letters: p.Backends.Letters, StatusStore: p.Backends.Statuses,
+		Queues: p.Backends.Queues, Letters: p.Backends.Letters, StatusStore: p.Backends.Statuses,
 		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Backends.Broker.Capabilities(p.Queue).MaxBody), Logger: p.Logger,
 	})
 }
@@ -139,9 +140,13 @@ func (s *Settings) api(p ServiceConfig, registry *endpoints.Registry, r *Service
 func (r *Service) changed(e webhook.Endpoint, deleted bool) {
 	r.config.Metrics.changed(e, deleted)
 	r.owners.changed(e, deleted)
-	own := webhook.DestinationConfig(e)
-	own.Breaker = r.config.Breaker
-	if err := webhook.Apply(r.limits, time.Now(), e, own, deleted); err != nil {
+	var own *pools.DestinationConfig
+	if !deleted {
+		c := e.DestinationConfig()
+		c.Breaker = r.config.Breaker
+		own = &c
+	}
+	if err := webhook.Apply(r.limits, time.Now(), e, own); err != nil {
 		r.config.Logger.Error("the limits of a webhook endpoint could not be set: it keeps those that it had", "endpoint", e.ID, "error", err)
 	}
 }

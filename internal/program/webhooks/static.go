@@ -60,7 +60,7 @@ func guardOf(cfg config.Webhook) (*webhook.Guard, error) {
 func endpointOf(id string, c config.Endpoint) (webhook.Endpoint, error) {
 	e := webhook.Endpoint{
 		ID: id, URL: c.URL.Reveal(), ClientErrors: webhook.ClientErrors(c.ClientErrors), Timeout: c.Timeout,
-		Concurrency: c.Concurrency, Rate: c.Rate, Schedule: c.Backoff, AllowHTTP: c.AllowHTTP, Headers: make(map[string]string, len(c.Headers)),
+		Concurrency: c.Concurrency, Rate: c.Rate, Backoff: c.Backoff, AllowHTTP: c.AllowHTTP, Headers: make(map[string]string, len(c.Headers)),
 	}
 	for name, value := range c.Headers {
 		e.Headers[name] = value.Reveal()

@@ -1,4 +1,4 @@
-// Package journaltest is the conformance suite of [journal.Store] and [webhook.Lines]: it proves the guarantees that the packages state, for any
+// Package journaltest is the conformance suite of [journal.Store] and [ordering.Queues]: it proves the guarantees that the packages state, for any
 // implementation.
 //
 // A store's own test is

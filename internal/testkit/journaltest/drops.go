@@ -1,6 +1,8 @@
 package journaltest
 
-import "github.com/caisson-go/caisson/webhook"
+import (
+	"github.com/caisson-go/caisson/webhook/ordering"
+)
 
 func testDropLine(e *env) {
 	shop, other := e.name("shop"), e.name("other")
@@ -35,7 +37,7 @@ func testLineOfTwo(e *env) {
 	}
 	e.waiting(shop, 2)
 	e.pass(e.short)
-	e.wantPlaces("the head that took the place", e.stale(shop, e.short, long), []webhook.Place{e.place(shop, "evt-1")})
+	e.wantPlaces("the head that took the place", e.stale(shop, e.short, long), []ordering.Entry{e.place(shop, "evt-1")})
 	e.tenant = mine
 	e.left(shop, "evt-1", "")
 	e.appended("evt-4", one)

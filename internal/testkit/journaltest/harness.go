@@ -9,12 +9,13 @@ import (
 	"github.com/caisson-go/caisson/internal/testkit/storesuite"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 // Store is what the suite tests.
 type Store interface {
 	journal.Store
-	webhook.Lines
+	ordering.Queues
 }
 
 // Harness connects the suite to a store.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
 func lineTests() []testCase {
@@ -27,23 +27,23 @@ func lineTests() []testCase {
 }
 
 // ignoreSince compares places without their times.
-var ignoreSince = cmpopts.IgnoreFields(webhook.Place{}, "Since")
+var ignoreSince = cmpopts.IgnoreFields(ordering.Entry{}, "Since")
 
 // appended appends and fails unless the heads are those.
-func (e *env) appended(event string, endpoints []string, want ...webhook.Place) []webhook.Place {
+func (e *env) appended(event string, endpoints []string, want ...ordering.Entry) []ordering.Entry {
 	e.Helper()
 	heads, err := e.store.Append(e.Context(), e.tenant, event, endpoints)
 	if err != nil {
 		e.Fatalf("append: %v", err)
 	}
-	slices.SortFunc(heads, func(a, b webhook.Place) int {
+	slices.SortFunc(heads, func(a, b ordering.Entry) int {
 		return slices.Index(endpoints, a.Endpoint) - slices.Index(endpoints, b.Endpoint)
 	})
 	e.wantPlaces("append "+event, heads, want)
 	return heads
 }
 
-func (e *env) wantPlaces(what string, got, want []webhook.Place) {
+func (e *env) wantPlaces(what string, got, want []ordering.Entry) {
 	e.Helper()
 	if diff := cmp.Diff(want, got, ignoreSince, cmpopts.EquateEmpty()); diff != "" {
 		e.Errorf("%s (-want +got):\n%s", what, diff)
@@ -58,7 +58,7 @@ func (e *env) wantPlaces(what string, got, want []webhook.Place) {
 // left takes an event out of a line and fails unless the new head is next; none if that is empty.
 func (e *env) left(endpoint, event, next string) {
 	e.Helper()
-	got, ok, err := e.store.Leave(e.Context(), e.place(endpoint, event))
+	got, ok, err := e.store.Remove(e.Context(), e.place(endpoint, event))
 	if err != nil {
 		e.Fatalf("leave: %v", err)
 	}
@@ -66,17 +66,17 @@ func (e *env) left(endpoint, event, next string) {
 		e.Fatalf("leave %s: a new head: %v, want %q", event, ok, next)
 	}
 	if ok {
-		e.wantPlaces("leave "+event, []webhook.Place{got}, []webhook.Place{e.place(endpoint, next)})
+		e.wantPlaces("leave "+event, []ordering.Entry{got}, []ordering.Entry{e.place(endpoint, next)})
 	}
 }
 
-func (e *env) place(endpoint, event string) webhook.Place {
-	return webhook.Place{Endpoint: endpoint, Tenant: e.tenant, Event: event}
+func (e *env) place(endpoint, event string) ordering.Entry {
+	return ordering.Entry{Endpoint: endpoint, Tenant: e.tenant, Event: event}
 }
 
 func (e *env) waiting(endpoint string, want int) {
 	e.Helper()
-	if n, err := e.store.Waiting(e.Context(), endpoint); err != nil || n != want {
+	if n, err := e.store.Len(e.Context(), endpoint); err != nil || n != want {
 		e.Errorf("%d wait in the line of %s, %v, want %d", n, endpoint, err, want)
 	}
 }
@@ -100,14 +100,14 @@ func testLine(e *env) {
 }
 
 // ahead fails unless so many are ahead of an event, behind that head; none if the head is empty.
-func (e *env) ahead(p webhook.Place, want int, head string) {
+func (e *env) ahead(p ordering.Entry, want int, head string) {
 	e.Helper()
 	n, got, ok, err := e.store.Ahead(e.Context(), p)
 	if err != nil || n != want || ok != (head != "") {
 		e.Errorf("%d are ahead of %+v: %v, %v, want %d", n, p, ok, err, want)
 	}
 	if ok {
-		e.wantPlaces("the head", []webhook.Place{got}, []webhook.Place{e.place(p.Endpoint, head)})
+		e.wantPlaces("the head", []ordering.Entry{got}, []ordering.Entry{e.place(p.Endpoint, head)})
 	}
 }
 
@@ -148,7 +148,7 @@ func testManyLines(e *env) {
 	e.appended("evt-4", nil)
 }
 
-func (e *env) places(endpoints []string, event string) (places []webhook.Place) {
+func (e *env) places(endpoints []string, event string) (places []ordering.Entry) {
 	for _, endpoint := range endpoints {
 		places = append(places, e.place(endpoint, event))
 	}
@@ -192,7 +192,7 @@ func testLeaveMiddle(e *env) {
 }
 
 // stale returns the stale heads of an endpoint.
-func (e *env) stale(endpoint string, wait, longest time.Duration) (found []webhook.Place) {
+func (e *env) stale(endpoint string, wait, longest time.Duration) (found []ordering.Entry) {
 	e.Helper()
 	heads, err := e.store.Stale(e.Context(), wait, longest, 1000)
 	if err != nil {
@@ -213,17 +213,17 @@ func testStale(e *env) {
 	e.wantPlaces("a fresh head", e.stale(shop, long, long), nil)
 	e.pass(e.short)
 	got := e.stale(shop, e.short, long)
-	e.wantPlaces("a lost head", got, []webhook.Place{e.place(shop, "evt-1")})
+	e.wantPlaces("a lost head", got, []ordering.Entry{e.place(shop, "evt-1")})
 	if len(got) == 1 && !got[0].Since.Equal(first[0].Since) {
 		e.Errorf("the head is one since %s and then since %s", first[0].Since, got[0].Since)
 	}
 	e.wantPlaces("at once again", e.stale(shop, e.short, long), nil)
 	e.pass(e.short)
 	e.wantPlaces("too early for the second time", e.stale(shop, e.short, long), nil)
-	e.wantPlaces("the longest wait", e.stale(shop, e.short, e.short), []webhook.Place{e.place(shop, "evt-1")})
+	e.wantPlaces("the longest wait", e.stale(shop, e.short, e.short), []ordering.Entry{e.place(shop, "evt-1")})
 	e.left(shop, "evt-1", "evt-2")
 	e.pass(e.short)
-	e.wantPlaces("the next head waits as the first did", e.stale(shop, e.short, long), []webhook.Place{e.place(shop, "evt-2")})
+	e.wantPlaces("the next head waits as the first did", e.stale(shop, e.short, long), []ordering.Entry{e.place(shop, "evt-2")})
 	e.left(shop, "evt-2", "")
 	e.pass(e.short)
 	e.wantPlaces("an empty line", e.stale(shop, 0, 0), nil)
@@ -241,7 +241,7 @@ func testStale(e *env) {
 func testLineRace(e *env) {
 	const publishers, events = 4, 15
 	shops := []string{e.name("a"), e.name("b"), e.name("c")}
-	heads := make(chan webhook.Place, 10_000)
+	heads := make(chan ordering.Entry, 10_000)
 	var all, work sync.WaitGroup
 	for p := range publishers {
 		all.Go(func() {
@@ -269,7 +269,7 @@ func testLineRace(e *env) {
 				left[head.Endpoint] = append(left[head.Endpoint], head.Event)
 				done := len(left[shops[0]])+len(left[shops[1]])+len(left[shops[2]]) == 3*publishers*events
 				mu.Unlock()
-				next, ok, err := e.store.Leave(e.Context(), head)
+				next, ok, err := e.store.Remove(e.Context(), head)
 				if err != nil {
 					e.Errorf("leave: %v", err)
 				}

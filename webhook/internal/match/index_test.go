@@ -8,7 +8,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/internal/match"
 )
 
@@ -47,7 +46,7 @@ func TestMatch(t *testing.T) {
 			tenant, name := rapid.SampledFrom([]string{"x", "y", "z"}).Draw(t, "of"), eventType.Draw(t, "event")
 			var want []string
 			for id, s := range all {
-				if s.tenant == tenant && webhook.MatchType(s.patterns, name) {
+				if s.tenant == tenant && match.Type(s.patterns, name) {
 					want = append(want, id)
 				}
 			}
@@ -67,7 +66,7 @@ func TestOddTypesMatchAsTheyDoOneByOne(t *testing.T) {
 		var want []string
 		for i, p := range patterns {
 			index.Add(fmt.Sprint(i), "t", p)
-			if webhook.MatchType(p, eventType) {
+			if match.Type(p, eventType) {
 				want = append(want, fmt.Sprint(i))
 			}
 		}

@@ -1,6 +1,6 @@
 // Package postgres keeps webhook events, attempts and lines in PostgreSQL 13 or newer.
 //
-// Guarantees, beyond those of [journal.Store] and [webhook.Lines]:
+// Guarantees, beyond those of [journal.Store] and [ordering.Queues]:
 //
 //   - An event that PutEvent reported as kept, and every change of a line, survives the death of the process and of the server.
 //   - Any number of processes may use the tables at once: an id is kept once, also while generations are opened. Times of events and lines are the

@@ -8,10 +8,10 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
-var _ webhook.Lines = (*Store)(nil)
+var _ ordering.Queues = (*Store)(nil)
 
 // Whoever changes a line locks its row first. So places are numbered in the order in which they become visible, and no line is left without a head.
 const (
@@ -52,8 +52,8 @@ WHERE p.endpoint = $1::bytea AND p.event = $2::bytea AND p.tenant = $3::bytea`
 	countPlaces = `SELECT count(*) FROM {places} WHERE endpoint = $1::bytea`
 )
 
-// Append implements [webhook.Lines].
-func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []string) (heads []webhook.Place, err error) {
+// Append implements [ordering.Queues].
+func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []string) (heads []ordering.Entry, err error) {
 	ids := make([][]byte, len(endpoints))
 	for i, endpoint := range endpoints {
 		ids[i] = []byte(endpoint)
@@ -63,7 +63,7 @@ func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []st
 		batch.Queue(s.sql.in(lockLines), ids)
 		batch.Queue(s.sql.in(insertPlaces), ids, []byte(tenant), []byte(event))
 		batch.Queue(s.sql.in(makeHeads), ids, []byte(tenant), []byte(event)).Query(func(rows pgx.Rows) (err error) {
-			heads, err = pgx.CollectRows(rows, scanPlace)
+			heads, err = pgx.CollectRows(rows, scanEntry)
 			return err
 		})
 		return tx.SendBatch(ctx, batch).Close()
@@ -71,17 +71,17 @@ func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []st
 	return heads, err
 }
 
-func scanPlace(row pgx.CollectableRow) (p webhook.Place, err error) {
+func scanEntry(row pgx.CollectableRow) (p ordering.Entry, err error) {
 	var endpoint, tenant, event []byte
 	err = row.Scan(&endpoint, &tenant, &event, &p.Since)
 	p.Endpoint, p.Tenant, p.Event, p.Since = string(endpoint), string(tenant), string(event), p.Since.UTC()
 	return p, err
 }
 
-// Leave implements [webhook.Lines].
-func (s *Store) Leave(ctx context.Context, p webhook.Place) (next webhook.Place, ok bool, err error) {
+// Remove implements [ordering.Queues].
+func (s *Store) Remove(ctx context.Context, p ordering.Entry) (next ordering.Entry, ok bool, err error) {
 	err = s.write(ctx, beginWrite, func(tx pgx.Tx) error {
-		next, ok = webhook.Place{}, false
+		next, ok = ordering.Entry{}, false
 		var head, left int64
 		err := tx.QueryRow(ctx, s.sql.in(lockLine), []byte(p.Endpoint)).Scan(&head)
 		if err == nil {
@@ -99,33 +99,33 @@ func (s *Store) Leave(ctx context.Context, p webhook.Place) (next webhook.Place,
 }
 
 // moveOn makes the first place of a line its head. Where there is none, the line goes.
-func (s *Store) moveOn(ctx context.Context, tx pgx.Tx, endpoint string) (head webhook.Place, ok bool, err error) {
+func (s *Store) moveOn(ctx context.Context, tx pgx.Tx, endpoint string) (head ordering.Entry, ok bool, err error) {
 	rows, err := tx.Query(ctx, s.sql.in(nextHead), []byte(endpoint))
 	if err != nil {
 		return head, false, err
 	}
-	head, err = pgx.CollectExactlyOneRow(rows, scanPlace)
+	head, err = pgx.CollectExactlyOneRow(rows, scanEntry)
 	if errors.Is(err, pgx.ErrNoRows) {
 		_, err = tx.Exec(ctx, s.sql.in(deleteLine), []byte(endpoint))
-		return webhook.Place{}, false, err
+		return ordering.Entry{}, false, err
 	}
 	return head, err == nil, err
 }
 
-// Stale implements [webhook.Lines].
-func (s *Store) Stale(ctx context.Context, wait, longest time.Duration, limit int) (heads []webhook.Place, err error) {
+// Stale implements [ordering.Queues].
+func (s *Store) Stale(ctx context.Context, wait, longest time.Duration, limit int) (heads []ordering.Entry, err error) {
 	err = s.write(ctx, beginWrite, func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, s.sql.in(staleHeads), wait.Microseconds(), longest.Microseconds(), int64(limit))
 		if err != nil {
 			return err
 		}
-		heads, err = pgx.CollectRows(rows, scanPlace)
+		heads, err = pgx.CollectRows(rows, scanEntry)
 		return err
 	})
 	return heads, err
 }
 
-// Drop implements [webhook.Lines].
+// Drop implements [ordering.Queues].
 func (s *Store) Drop(ctx context.Context, tenant, endpoint string) (n int, err error) {
 	err = s.write(ctx, beginWrite, func(tx pgx.Tx) error {
 		n = 0
@@ -150,8 +150,8 @@ func (s *Store) Drop(ctx context.Context, tenant, endpoint string) (n int, err e
 	return n, err
 }
 
-// Waiting implements [webhook.Lines].
-func (s *Store) Waiting(ctx context.Context, endpoint string) (n int, err error) {
+// Len implements [ordering.Queues].
+func (s *Store) Len(ctx context.Context, endpoint string) (n int, err error) {
 	err = s.read(ctx, beginRead, s.sql.in(countPlaces), []any{[]byte(endpoint)}, func(rows pgx.Rows) error {
 		n, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[int])
 		return err
@@ -159,8 +159,8 @@ func (s *Store) Waiting(ctx context.Context, endpoint string) (n int, err error)
 	return n, err
 }
 
-// Ahead implements [webhook.Lines].
-func (s *Store) Ahead(ctx context.Context, p webhook.Place) (n int, head webhook.Place, ok bool, err error) {
+// Ahead implements [ordering.Queues].
+func (s *Store) Ahead(ctx context.Context, p ordering.Entry) (n int, head ordering.Entry, ok bool, err error) {
 	args := []any{[]byte(p.Endpoint), []byte(p.Event), []byte(p.Tenant)}
 	err = s.read(ctx, beginRead, s.sql.in(findPlace), args, func(rows pgx.Rows) error {
 		var endpoint, tenant, event []byte

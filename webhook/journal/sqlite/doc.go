@@ -1,6 +1,6 @@
 // Package sqlite keeps webhook events, attempts and lines in the embedded SQLite file.
 //
-// Guarantees, beyond those of [journal.Store] and [webhook.Lines]:
+// Guarantees, beyond those of [journal.Store] and [ordering.Queues]:
 //
 //   - An event that PutEvent reported as kept, and every change of a line, survives a power cut. A power cut may lose the attempts of the last moments.
 //   - Several processes on one host may share the file.

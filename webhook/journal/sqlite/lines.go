@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
-	"github.com/caisson-go/caisson/webhook"
+	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
-var _ webhook.Lines = (*Store)(nil)
+var _ ordering.Queues = (*Store)(nil)
 
-// Append implements [webhook.Lines].
-func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []string) (heads []webhook.Place, err error) {
+// Append implements [ordering.Queues].
+func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []string) (heads []ordering.Entry, err error) {
 	err = s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
 		heads = nil
 		for _, endpoint := range endpoints {
@@ -39,8 +39,8 @@ func (s *Store) Append(ctx context.Context, tenant, event string, endpoints []st
 }
 
 // headOf returns the head of a line, or [sql.ErrNoRows].
-func headOf(tx *sqlitefile.Tx, endpoint string) (webhook.Place, error) {
-	head := webhook.Place{Endpoint: endpoint}
+func headOf(tx *sqlitefile.Tx, endpoint string) (ordering.Entry, error) {
+	head := ordering.Entry{Endpoint: endpoint}
 	var seq, since int64
 	err := tx.QueryRow(selectHead, []any{endpoint}, &seq, &head.Tenant, &head.Event, &since)
 	head.Since = time.UnixMicro(since).UTC()
@@ -48,26 +48,26 @@ func headOf(tx *sqlitefile.Tx, endpoint string) (webhook.Place, error) {
 }
 
 // makeHead makes the first place of a line its head. Where there is none, the line goes.
-func makeHead(tx *sqlitefile.Tx, endpoint string) (head webhook.Place, ok bool, err error) {
+func makeHead(tx *sqlitefile.Tx, endpoint string) (head ordering.Entry, ok bool, err error) {
 	now := time.Now().Truncate(time.Microsecond).UTC()
-	head = webhook.Place{Endpoint: endpoint, Since: now}
+	head = ordering.Entry{Endpoint: endpoint, Since: now}
 	var seq int64
 	err = tx.QueryRow(firstPlace, []any{endpoint}, &seq, &head.Tenant, &head.Event)
 	if errors.Is(err, sql.ErrNoRows) {
 		_, err = tx.Exec(deleteLine, endpoint)
-		return webhook.Place{}, false, err
+		return ordering.Entry{}, false, err
 	}
 	if err != nil {
-		return webhook.Place{}, false, err
+		return ordering.Entry{}, false, err
 	}
 	_, err = tx.Exec(insertLine, endpoint, seq, now.UnixMicro())
 	return head, err == nil, err
 }
 
-// Leave implements [webhook.Lines].
-func (s *Store) Leave(ctx context.Context, p webhook.Place) (next webhook.Place, ok bool, err error) {
+// Remove implements [ordering.Queues].
+func (s *Store) Remove(ctx context.Context, p ordering.Entry) (next ordering.Entry, ok bool, err error) {
 	err = s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
-		next, ok = webhook.Place{}, false
+		next, ok = ordering.Entry{}, false
 		head, err := headOf(tx, p.Endpoint)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -89,11 +89,11 @@ func (s *Store) Leave(ctx context.Context, p webhook.Place) (next webhook.Place,
 	return next, ok, unavailable(err)
 }
 
-// Stale implements [webhook.Lines].
-func (s *Store) Stale(ctx context.Context, wait, longest time.Duration, limit int) (heads []webhook.Place, err error) {
+// Stale implements [ordering.Queues].
+func (s *Store) Stale(ctx context.Context, wait, longest time.Duration, limit int) (heads []ordering.Entry, err error) {
 	err = s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
 		now := time.Now().UnixMicro()
-		heads, err = selectPlaces(tx, selectStale, now, wait.Microseconds(), longest.Microseconds(), limit)
+		heads, err = selectEntries(tx, selectStale, now, wait.Microseconds(), longest.Microseconds(), limit)
 		if err != nil {
 			return err
 		}
@@ -107,14 +107,14 @@ func (s *Store) Stale(ctx context.Context, wait, longest time.Duration, limit in
 	return heads, unavailable(err)
 }
 
-func selectPlaces(tx *sqlitefile.Tx, query string, args ...any) (found []webhook.Place, err error) {
+func selectEntries(tx *sqlitefile.Tx, query string, args ...any) (found []ordering.Entry, err error) {
 	rows, err := tx.Query(query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var p webhook.Place
+		var p ordering.Entry
 		var since int64
 		if err := rows.Scan(&p.Endpoint, &p.Tenant, &p.Event, &since); err != nil {
 			return nil, err
@@ -125,7 +125,7 @@ func selectPlaces(tx *sqlitefile.Tx, query string, args ...any) (found []webhook
 	return found, rows.Err()
 }
 
-// Drop implements [webhook.Lines].
+// Drop implements [ordering.Queues].
 func (s *Store) Drop(ctx context.Context, tenant, endpoint string) (n int, err error) {
 	err = s.file.Write(ctx, true, func(tx *sqlitefile.Tx) error {
 		n = 0
@@ -148,14 +148,14 @@ func (s *Store) Drop(ctx context.Context, tenant, endpoint string) (n int, err e
 	return n, unavailable(err)
 }
 
-// Waiting implements [webhook.Lines].
-func (s *Store) Waiting(ctx context.Context, endpoint string) (n int, err error) {
+// Len implements [ordering.Queues].
+func (s *Store) Len(ctx context.Context, endpoint string) (n int, err error) {
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error { return tx.QueryRow(countPlaces, []any{endpoint}, &n) })
 	return n, unavailable(err)
 }
 
-// Ahead implements [webhook.Lines].
-func (s *Store) Ahead(ctx context.Context, p webhook.Place) (n int, head webhook.Place, ok bool, err error) {
+// Ahead implements [ordering.Queues].
+func (s *Store) Ahead(ctx context.Context, p ordering.Entry) (n int, head ordering.Entry, ok bool, err error) {
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) error {
 		var seq int64
 		err := tx.QueryRow(placeOf, []any{p.Endpoint, p.Event, p.Tenant}, &seq)

@@ -1,4 +1,4 @@
-package webhook
+package match
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 
 const maxEventType = 128
 
-// MatchType reports whether an event type is among those that patterns select. A pattern is a type, or a type's beginning up to a dot and a
+// Type reports whether an event type is among those that patterns select. A pattern is a type, or a type's beginning up to a dot and a
 // star: "invoice.*" selects "invoice.paid" and "invoice.item.added", not "invoice". "*" selects all, and so do no patterns.
-func MatchType(patterns []string, eventType string) bool {
+func Type(patterns []string, eventType string) bool {
 	if len(patterns) == 0 {
 		return true
 	}
@@ -30,7 +30,7 @@ func CheckPattern(p string) error {
 		return nil
 	}
 	name, wild := strings.CutSuffix(p, ".*")
-	if err := checkEventType(name); err != nil {
+	if err := CheckType(name); err != nil {
 		if wild || strings.Contains(p, "*") {
 			return fmt.Errorf("event pattern %q: use a type such as invoice.paid, a beginning such as invoice.*, or *", p)
 		}
@@ -39,8 +39,8 @@ func CheckPattern(p string) error {
 	return nil
 }
 
-// checkEventType refuses names that patterns and headers cannot carry.
-func checkEventType(name string) error {
+// CheckType refuses names that patterns and headers cannot carry.
+func CheckType(name string) error {
 	if name == "" || len(name) > maxEventType {
 		return fmt.Errorf("event type of %d bytes: use 1 to %d", len(name), maxEventType)
 	}

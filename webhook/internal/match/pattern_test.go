@@ -1,6 +1,10 @@
-package webhook
+package match_test
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/caisson-go/caisson/webhook/internal/match"
+)
 
 func TestMatchType(t *testing.T) {
 	t.Parallel()
@@ -21,7 +25,7 @@ func TestMatchType(t *testing.T) {
 		{[]string{"user.*"}, "invoice.paid", false},
 		{[]string{"Invoice.paid"}, "invoice.paid", false},
 	} {
-		if got := MatchType(c.patterns, c.eventType); got != c.want {
+		if got := match.Type(c.patterns, c.eventType); got != c.want {
 			t.Errorf("%q of %q: %v", c.eventType, c.patterns, got)
 		}
 	}
@@ -30,12 +34,12 @@ func TestMatchType(t *testing.T) {
 func TestPatternsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{"", "invoice*", "*.paid", "invoice.*.paid", "a b", ".", "a..b", ".*", "invoice.", "**"} {
-		if CheckPattern(p) == nil {
+		if match.CheckPattern(p) == nil {
 			t.Errorf("%q was taken", p)
 		}
 	}
 	for _, p := range []string{"*", "invoice", "invoice.paid", "invoice.*", "a.b.c.*", "A-b_c.9"} {
-		if err := CheckPattern(p); err != nil {
+		if err := match.CheckPattern(p); err != nil {
 			t.Error(err)
 		}
 	}
