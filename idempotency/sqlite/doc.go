@@ -1,4 +1,14 @@
-// Package sqlite keeps claims and the attempt ledger in the embedded SQLite file.
+// Package sqlite keeps claims and the attempt ledger in a SQLite file.
+//
+// In the file of the embedded queue, a job's completion and its ack are one transaction:
+//
+//	broker, err := embedded.Open(ctx, embedded.Config{Path: "caisson.db"})
+//	claims, err := sqlite.Open(ctx, sqlite.Config{Path: broker.Path()})
+//
+// Beside a networked broker, for workers on one host:
+//
+//	broker, err := rabbitmq.Open(ctx, rabbitmq.Config{URLs: []string{"amqp://localhost"}})
+//	claims, err := sqlite.Open(ctx, sqlite.Config{Path: "claims.db", Sync: "full"})
 //
 // Guarantees, beyond those of [idempotency.Store]:
 //
