@@ -95,7 +95,7 @@ func newIDBase() string {
 func (b *Broker) newID() string { return b.idBase + strconv.FormatUint(b.ids.Add(1), 36) }
 
 // Capabilities implements [queue.Broker].
-func (b *Broker) Capabilities(name string) queue.Capabilities { return CapabilitiesOf(b.cfg, name) }
+func (b *Broker) Capabilities(name string) queue.Capabilities { return b.cfg.Capabilities(name) }
 
 // enter begins a call, which Close waits for; false once the broker is closed.
 func (b *Broker) enter() bool {

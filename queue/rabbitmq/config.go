@@ -33,8 +33,6 @@ type Config struct {
 	// DeliveryLimit is the x-delivery-limit of queues: how often the broker redelivers before it dead-letters a message itself. It
 	// stops jobs that kill every worker and is no number of attempts. Default 1000.
 	DeliveryLimit int
-	// DelaySteps, 4 or 8, was how fine delays were. It has no effect any more: any delay is a sum of a few steps.
-	DelaySteps int
 	// Window is the most messages published and not confirmed yet. Default 256, at most 4096.
 	Window int
 	// Management is the URL of the management API, with credentials. Empty if there is none: queues of others are then not listed, and
@@ -69,9 +67,6 @@ func (c Config) withDefaults() Config {
 	if c.DeliveryLimit == 0 {
 		c.DeliveryLimit = 1000
 	}
-	if c.DelaySteps == 0 {
-		c.DelaySteps = 8
-	}
 	if c.Window == 0 {
 		c.Window = 256
 	}
@@ -104,8 +99,6 @@ func (c Config) validate() ([]address, error) {
 		return nil, fmt.Errorf("max body %d: must be at least 1 byte", c.MaxBody)
 	case c.DeliveryLimit < 1:
 		return nil, fmt.Errorf("delivery limit %d: must be positive: without one RabbitMQ 3.10 loses a message at its first requeue", c.DeliveryLimit)
-	case c.DelaySteps != 4 && c.DelaySteps != 8:
-		return nil, fmt.Errorf("%d delay steps an octave: use 4 or 8", c.DelaySteps)
 	case c.Window < 1 || c.Window > 4096:
 		return nil, fmt.Errorf("window %d: must be between 1 and 4096 messages", c.Window)
 	}
@@ -135,18 +128,18 @@ func (c Config) maxLease() time.Duration {
 	return c.ConsumerTimeout - min(time.Minute, c.ConsumerTimeout/10)
 }
 
-// CapabilitiesOf tells what a broker with cfg can do with the queue of that name, without connecting to it.
-func CapabilitiesOf(cfg Config, name string) queue.Capabilities {
-	cfg = cfg.withDefaults()
-	c := queue.Capabilities{
+// Capabilities tells what a broker with c can do with the queue of that name, without connecting to it.
+func (c Config) Capabilities(name string) queue.Capabilities {
+	c = c.withDefaults()
+	can := queue.Capabilities{
 		Name:           driverName,
-		MaxLease:       cfg.maxLease(),
-		MaxBody:        cfg.MaxBody,
+		MaxLease:       c.maxLease(),
+		MaxBody:        c.MaxBody,
 		CountsAttempts: true,
 		Depth:          queue.DepthFieldReady,
 	}
 	if queue.IsDLQ(name) {
-		c.MaxBody = 0
+		can.MaxBody = 0
 	}
-	return c
+	return can
 }

@@ -130,7 +130,6 @@ func TestConfig(t *testing.T) {
 		"consumer timeout": {URLs: []string{"amqp://h/"}, ConsumerTimeout: time.Second},
 		"max body":         {URLs: []string{"amqp://h/"}, MaxBody: -1},
 		"delivery limit":   {URLs: []string{"amqp://h/"}, DeliveryLimit: -1},
-		"delay steps":      {URLs: []string{"amqp://h/"}, DelaySteps: 5},
 		"window":           {URLs: []string{"amqp://h/"}, Window: 4097},
 		"management":       {URLs: []string{"amqp://h/"}, Management: "localhost:15672"},
 	} {

@@ -305,7 +305,7 @@ func TestCeiling(t *testing.T) {
 	}
 	r.ack(l)
 	cfg.ConsumerTimeout = -1
-	if c := CapabilitiesOf(cfg, name); c.MaxLease != 0 {
+	if c := cfg.Capabilities(name); c.MaxLease != 0 {
 		t.Errorf("MaxLease is %v without a consumer timeout", c.MaxLease)
 	}
 }

@@ -59,7 +59,7 @@ func newBroker(cfg Config) *Broker {
 }
 
 // Capabilities implements [queue.Broker].
-func (b *Broker) Capabilities(name string) queue.Capabilities { return CapabilitiesOf(b.cfg, name) }
+func (b *Broker) Capabilities(name string) queue.Capabilities { return b.cfg.Capabilities(name) }
 
 // find returns the queue of that name, or [queue.ErrQueueNotFound].
 func (b *Broker) find(ctx context.Context, name string) (*remote, error) {

@@ -115,8 +115,8 @@ func (c Config) ofAWS() bool {
 	return false
 }
 
-// CapabilitiesOf tells what a broker with cfg can do with the queue of that name, without connecting to it. Nothing in cfg changes it.
-func CapabilitiesOf(_ Config, name string) queue.Capabilities {
+// Capabilities tells what a broker with this configuration can do with the queue of that name, without connecting to it.
+func (Config) Capabilities(name string) queue.Capabilities {
 	c := queue.Capabilities{
 		Name:     "sqs",
 		MaxLease: maxVisibility,

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/rabbitmq"
 )
 
@@ -31,14 +30,14 @@ func offlineRabbitMQ(ctx context.Context, cfg *config.Config) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return offline(ctx, cfg, func(name string) queue.Capabilities { return rabbitmq.CapabilitiesOf(c, name) })
+	return offline(ctx, cfg, c.Capabilities)
 }
 
 // rabbitMQConfig translates the section.
 func rabbitMQConfig(c config.RabbitMQ) (rabbitmq.Config, error) {
 	out := rabbitmq.Config{
 		Name: c.Name, Prefix: c.Prefix, Heartbeat: c.Heartbeat, ConsumerTimeout: config.OrNone(c.ConsumerTimeout), MaxBody: c.MaxBody,
-		DeliveryLimit: c.DeliveryLimit, DelaySteps: c.DelaySteps, Window: c.Window, Management: c.Management.Reveal(),
+		DeliveryLimit: c.DeliveryLimit, Window: c.Window, Management: c.Management.Reveal(),
 	}
 	for _, u := range c.URLs {
 		out.URLs = append(out.URLs, u.Reveal())

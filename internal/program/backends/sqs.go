@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/caisson-go/caisson/internal/program/config"
-	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/sqs"
 )
 
@@ -21,7 +20,7 @@ func openSQS(ctx context.Context, cfg *config.Config, mode Mode, logger *slog.Lo
 
 func offlineSQS(ctx context.Context, cfg *config.Config) (*Set, error) {
 	c := sqsConfig(cfg)
-	return offline(ctx, cfg, func(name string) queue.Capabilities { return sqs.CapabilitiesOf(c, name) })
+	return offline(ctx, cfg, c.Capabilities)
 }
 
 // sqsConfig translates the section.

@@ -17,7 +17,7 @@ func TestTranslation(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := config.Load(config.Sources{Flags: map[string]string{
 		"broker": "rabbitmq", "rabbitmq.urls": "amqp://u:p@a/v amqp://b", "rabbitmq.name": "n", "rabbitmq.prefix": "x.", "rabbitmq.heartbeat": "5s",
-		"rabbitmq.consumer_timeout": "0s", "rabbitmq.max_body": "2048", "rabbitmq.delivery_limit": "50", "rabbitmq.delay_steps": "4",
+		"rabbitmq.consumer_timeout": "0s", "rabbitmq.max_body": "2048", "rabbitmq.delivery_limit": "50",
 		"rabbitmq.window": "9", "rabbitmq.management": "http://u:p@a:15672",
 		"sqs.region": "r", "sqs.endpoint": "http://e", "sqs.prefix": "s-", "sqs.account_id": "123456789012", "sqs.create": "false",
 		"sqs.max_receive_count": "99", "sqs.fifo_batch": "7", "sqs.fair_groups": "false", "sqs.linger": "0s",
@@ -28,7 +28,7 @@ func TestTranslation(t *testing.T) {
 	got, err := rabbitMQConfig(cfg.RabbitMQ)
 	want := rabbitmq.Config{
 		URLs: []string{"amqp://u:p@a/v", "amqp://b"}, Name: "n", Prefix: "x.", Heartbeat: 5 * time.Second, ConsumerTimeout: -1, MaxBody: 2048,
-		DeliveryLimit: 50, DelaySteps: 4, Window: 9, Management: "http://u:p@a:15672",
+		DeliveryLimit: 50, Window: 9, Management: "http://u:p@a:15672",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)

@@ -71,7 +71,6 @@ func TestBackendsRefused(t *testing.T) {
 		{"broker: rabbitmq\nrabbitmq: {urls: [amqps://h, 'amqp://']}", "rabbitmq.urls: item 2 is no URL with a host"},
 		{"broker: rabbitmq\nrabbitmq: {tls: {ca_file: ca.pem}}", "rabbitmq.tls: is set, but no URL"},
 		{"broker: rabbitmq\nrabbitmq: {urls: [amqps://h], tls: {cert_file: c.pem}}", "cert_file and key_file go together"},
-		{"broker: rabbitmq\nrabbitmq: {delay_steps: 6}", "rabbitmq.delay_steps: 6 is neither 4 nor 8"},
 		{"broker: rabbitmq\nrabbitmq: {consumer_timeout: 59s}", "rabbitmq.consumer_timeout: 59s is too little: use at least 1m"},
 		{"broker: sqs\nqueues: [a-dlq]", `"a-dlq" is no queue name here: names that end in -dlq are those of dead-letter queues in SQS, which are written "a.dlq"`},
 		{"broker: rabbitmq\nrabbitmq: {prefix: ''}", "rabbitmq.prefix: \"\" is no prefix"},

@@ -12,7 +12,6 @@ type RabbitMQ struct {
 	ConsumerTimeout time.Duration `key:"consumer_timeout" default:"30m" min:"0s" doc:"What consumer_timeout is set to in the broker: no job may run for longer than that less a tenth, at most a minute, its grace included. 0s: the broker has none."`
 	MaxBody         int           `key:"max_body" default:"16777216" min:"1024" max:"536870912" doc:"The most bytes of a payload. RabbitMQ 4 takes 16 MiB unless it was told otherwise, 3.x 128 MiB."`
 	DeliveryLimit   int           `key:"delivery_limit" default:"1000" min:"20" max:"1000000" doc:"How often the broker delivers a message before it gives it up by itself. It stops jobs that kill every worker; max_attempts is another thing and much lower."`
-	DelaySteps      int           `key:"delay_steps" default:"8" min:"4" max:"8" doc:"4 or 8. Has no effect any more: any delay is a sum of a few steps of the same queues."`
 	Window          int           `key:"window" default:"256" min:"1" max:"4096" doc:"Messages published and not confirmed yet, at most."`
 	Management      SecretURL     `key:"management" doc:"The management API, for example http://user:password@host:15672. Unset: only configured queues are listed, and messages stuck in dead-lettering are not seen."`
 }

@@ -61,7 +61,7 @@ func TestDefaults(t *testing.T) {
 	webhookBreaker := Breaker{FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinCalls: 5, Open: 5 * time.Minute, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
 	rabbitmq := RabbitMQ{
 		URLs: []SecretURL{{"amqp://guest:guest@127.0.0.1:5672/"}}, Prefix: "cs1.", Heartbeat: 10 * time.Second, ConsumerTimeout: 30 * time.Minute,
-		MaxBody: 16 << 20, DeliveryLimit: 1000, DelaySteps: 8, Window: 256,
+		MaxBody: 16 << 20, DeliveryLimit: 1000, Window: 256,
 	}
 	sqs := SQS{Create: true, MaxReceiveCount: 1000, FIFOBatch: 1, FairGroups: true, Linger: 5 * time.Millisecond}
 	want := &Config{

@@ -52,8 +52,8 @@ func (r *reader) env(environ []string) {
 		switch {
 		case err != nil:
 			r.problem(nil, "variable "+name, "%s", err)
-		case l == nil && renamedVariable(name) != "":
-			r.problem(nil, "variable "+name, "is called %s now", renamedVariable(name))
+		case l == nil && retiredVariable(name) != "":
+			r.problem(nil, "variable "+name, "%s", retiredVariable(name))
 		case l == nil:
 			r.warnings = append(r.warnings, Warning{Key: name, Message: "no key has this variable: " + r.suggest(name)})
 		default:

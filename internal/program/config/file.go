@@ -37,8 +37,8 @@ func (r *reader) problem(at path, where, format string, args ...any) {
 
 // unknown refuses a key that nobody knows by now.
 func (r *reader) unknown(at path, where, word string, known []string) {
-	if now := Renamed(at.String()); now != "" {
-		r.problem(at, where, "is called %s now", now)
+	if retired := retiredKey(at.String()); retired != "" {
+		r.problem(at, where, "%s", retired)
 		return
 	}
 	r.problem(at, where, "unknown key: %s", didYouMean(word, known))

@@ -33,9 +33,6 @@ func (v *validator) rabbitmq() {
 	if c.ConsumerTimeout > 0 && c.ConsumerTimeout < time.Minute {
 		v.problem("rabbitmq.consumer_timeout", "%v is too little: use at least 1m, or 0s if the broker has none", c.ConsumerTimeout)
 	}
-	if c.DelaySteps != 4 && c.DelaySteps != 8 {
-		v.problem("rabbitmq.delay_steps", "%d is neither 4 nor 8", c.DelaySteps)
-	}
 	if !rabbitPrefix.MatchString(c.Prefix) {
 		v.problem("rabbitmq.prefix", "%q is no prefix: use 1 to 100 letters, digits, dots, underscores or dashes, for example cs1.", c.Prefix)
 	}
