@@ -111,8 +111,8 @@ func (r *keysRun) one(ctx context.Context) error {
 	if claim.Err != nil || claim.Status != idempotency.StatusAcquired {
 		return fmt.Errorf("claim answers %v, %w", claim.Status, claim.Err)
 	}
-	held := idempotency.Held{Key: key, Job: key.Value, Token: claim.Token}
-	if err := r.store.Complete(ctx, []idempotency.Completion{{Held: held, Retention: 2 * keysDay}})[0]; err != nil {
+	held := idempotency.Handle{Key: key, Job: key.Value, Token: claim.Token}
+	if err := r.store.Complete(ctx, []idempotency.Completion{{Handle: held, Retention: 2 * keysDay}})[0]; err != nil {
 		return err
 	}
 	r.mu.Lock()

@@ -99,7 +99,7 @@ func dueAt(m queue.Message, now time.Time) queue.Message {
 		return m
 	}
 	env.NotBefore = now
-	encoded, err := queue.EncodeEnvelope(env)
+	encoded, err := env.Encode()
 	if err != nil {
 		return m // it was decoded a moment ago; better old than lost
 	}

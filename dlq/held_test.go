@@ -65,7 +65,7 @@ func TestReleaseHeldChangesTheDueTimeOnly(t *testing.T) {
 			}
 			env.NotBefore = time.Now()
 			want.Headers = maps.Clone(want.Headers)
-			if want.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
+			if want.Headers[queue.HeaderEnvelope], err = env.Encode(); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, s.Message); diff != "" || s.Queue != "mail" {

@@ -40,9 +40,6 @@ func (r Request) Validate() error {
 	return nil
 }
 
-// MaxOwner is the most bytes of [Request.Owner].
-const MaxOwner = 200
-
 // Status is the answer to a claim.
 type Status uint8
 
@@ -114,17 +111,8 @@ func (a Attempt) Capped() Attempt {
 	return a
 }
 
-// MaxHistory is the most attempts that the ledger remembers of one run; the newest are kept.
-const MaxHistory = 64
-
-// AppendHistory returns history with a, capped, at its end, and at most [MaxHistory] attempts.
-func AppendHistory(history []Attempt, a Attempt) []Attempt {
-	history = append(history, a.Capped())
-	return history[max(0, len(history)-MaxHistory):]
-}
-
-// Held names a claim that the caller holds.
-type Held struct {
+// Handle names a claim that the caller holds.
+type Handle struct {
 	Key   Key
 	Job   string
 	Run   int
@@ -133,14 +121,14 @@ type Held struct {
 
 // Extension prolongs a claim.
 type Extension struct {
-	Held
+	Handle
 	// Lease counts from now by the store's clock.
 	Lease time.Duration
 }
 
 // Completion closes a claim with success.
 type Completion struct {
-	Held
+	Handle
 	Result Result
 	// Retention is how long the key is remembered. Zero means [DefaultRetention].
 	Retention time.Duration
@@ -148,14 +136,14 @@ type Completion struct {
 
 // Abandonment gives a claim back with no attempt spent: the job was not tried.
 type Abandonment struct {
-	Held
+	Handle
 	// Delay is written to the ledger as the earliest next try, counted from now. Zero means at once.
 	Delay time.Duration
 }
 
 // Failure ends a claim after a failed attempt.
 type Failure struct {
-	Held
+	Handle
 	// Attempt is appended to the run's history. Its Error is cut to [MaxAttemptError] bytes on a rune boundary.
 	Attempt Attempt
 	// Delay is written to the ledger as the earliest next try, counted from now. Zero means at once. Ignored if Final.
@@ -166,12 +154,6 @@ type Failure struct {
 	// Retention is how long a closed run is remembered. Zero means [DefaultRetention].
 	Retention time.Duration
 }
-
-// MaxAttemptError is the most bytes of an attempt's error that the ledger keeps.
-const MaxAttemptError = 512
-
-// MaxResult is the most bytes of a result that a store keeps. Longer ones are replaced by their size and hash.
-const MaxResult = 64 << 10
 
 // Result is what a handler left for later deliveries of the same key.
 type Result struct {
@@ -202,14 +184,3 @@ func (r Result) Capped() Result {
 	}
 	return r
 }
-
-// Errors that stores return, usually wrapped. Match them with errors.Is.
-var (
-	// ErrClaimLost means that the token is no longer the key's: the claim ran out and another owner took it, or it was
-	// already completed, failed or abandoned. See [Store.Complete] for the successes that still count then.
-	ErrClaimLost = errors.New("claim lost: its lease ran out and another owner took it, or it was already ended")
-	// ErrNotFound means that the store has no record of the key.
-	ErrNotFound = errors.New("key not found")
-	// ErrUnavailable means that the store cannot answer for now. The call may be repeated.
-	ErrUnavailable = errors.New("idempotency store unavailable")
-)

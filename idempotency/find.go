@@ -14,9 +14,6 @@ type Finder interface {
 	Find(ctx context.Context, text string) (Found, error)
 }
 
-// MaxFound is the most records that one [Finder.Find] returns.
-const MaxFound = 100
-
 // Found is what a Find came to.
 type Found struct {
 	Records []Record

@@ -2,8 +2,9 @@ package idempotency
 
 import (
 	"context"
-	"errors"
 	"fmt"
+
+	"github.com/caisson-go/caisson/internal/handlertx"
 )
 
 // Joinable is a Store that lets a handler's own writes and the completion of its claim commit together: the effect is then exactly once.
@@ -11,7 +12,7 @@ type Joinable interface {
 	Store
 	// Begin starts a transaction for the holder of h. The claim was committed before; nobody else waits for this transaction until it
 	// completes the claim at its end. An error that wraps [ErrUnavailable] says that the store is away, not that it is busy.
-	Begin(ctx context.Context, h Held) (Tx, error)
+	Begin(ctx context.Context, h Handle) (Tx, error)
 }
 
 // Tx is a handler's transaction. One goroutine uses it at a time, except that Rollback may come while the handler is still using Handle.
@@ -28,25 +29,10 @@ type Tx interface {
 	Rollback(ctx context.Context) error
 }
 
-// ErrRolledBack means that a transaction could not be committed, and that nothing of it was stored.
-var ErrRolledBack = errors.New("transaction rolled back")
-
-// ErrNoTx means that there is no transaction to take: outside of a handler, after it, for an unkeyed kind, or with a store that is not [Joinable].
-var ErrNoTx = errors.New("no transaction to take")
-
-// TxSource begins the transaction of one attempt.
-type TxSource interface {
-	// TakeTx returns the handle of the attempt's transaction, which it begins at the first call. The error wraps [ErrNoTx] if there can be none.
-	TakeTx(ctx context.Context) (handle any, err error)
-}
-
-// TxKey is the key under which a handler's context has its [TxSource].
-type TxKey struct{}
-
 // TxFrom returns the handle of the transaction that belongs to the attempt that ctx belongs to. Handlers call the function of their store, such
 // as postgres.TxFrom, which knows the handle's type.
 func TxFrom(ctx context.Context) (handle any, err error) {
-	source, ok := ctx.Value(TxKey{}).(TxSource)
+	source, ok := ctx.Value(handlertx.Key{}).(handlertx.Source)
 	if !ok {
 		return nil, errOutside
 	}

@@ -10,7 +10,7 @@ import (
 // NewMessage returns the message that carries env and payload. The payload is not copied or changed. It returns
 // [ErrBadEnvelope] when env breaks a rule of the wire format.
 func NewMessage(env Envelope, payload []byte) (Message, error) {
-	header, err := EncodeEnvelope(env)
+	header, err := env.Encode()
 	if err != nil {
 		return Message{}, err
 	}
@@ -27,10 +27,10 @@ func (m Message) Envelope() (Envelope, error) {
 	return DecodeEnvelope(header)
 }
 
-// EncodeEnvelope returns the value of [HeaderEnvelope] for env: printable ASCII, keys in a fixed order, header names
+// Encode returns the value of [HeaderEnvelope] for env: printable ASCII, keys in a fixed order, header names
 // sorted, zero fields left out. Equal envelopes encode equally. It returns [ErrBadEnvelope], with an [*EnvelopeError]
 // that names the field, when env breaks a rule of the wire format.
-func EncodeEnvelope(env Envelope) (string, error) {
+func (env Envelope) Encode() (string, error) {
 	if err := env.check(); err != nil {
 		return "", err
 	}

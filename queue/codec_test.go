@@ -46,7 +46,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		env := anyEnvelope.Draw(t, "envelope")
-		encoded, err := queue.EncodeEnvelope(env)
+		encoded, err := env.Encode()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 			t.Fatalf("encoding/json reads it otherwise (-want +got)\n%s", diff)
 		}
 		env.Headers = maps.Clone(env.Headers)
-		if again, _ := queue.EncodeEnvelope(env); again != encoded {
+		if again, _ := env.Encode(); again != encoded {
 			t.Fatalf("not canonical:\n%s\n%s", encoded, again)
 		}
 	})
@@ -77,7 +77,7 @@ func TestEncodeUsesUTC(t *testing.T) {
 	env := example()
 	zone := time.FixedZone("", 3*3600)
 	env.EnqueuedAt = time.Date(2026, 1, 2, 1, 0, 0, 0, zone)
-	encoded, err := queue.EncodeEnvelope(env)
+	encoded, err := env.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,14 +164,14 @@ func BenchmarkEncodeEnvelope(b *testing.B) {
 	env := example()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := queue.EncodeEnvelope(env); err != nil {
+		if _, err := env.Encode(); err != nil {
 			b.Fatal(err)
 		}
 	}
 }
 
 func BenchmarkDecodeEnvelope(b *testing.B) {
-	header, err := queue.EncodeEnvelope(example())
+	header, err := example().Encode()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -87,7 +87,7 @@ func (d *envelopeDecoder) version() error {
 	if err := d.integer("v", &v); err != nil {
 		return err
 	}
-	if v != WireVersion {
+	if v != wireVersion {
 		return badField("v", strconv.Itoa(v), "is a version of the wire format that this program does not know: upgrade it, or write version 1")
 	}
 	return nil

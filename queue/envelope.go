@@ -1,16 +1,13 @@
 package queue
 
-import (
-	"errors"
-	"time"
-)
+import "time"
 
 // HeaderEnvelope is the one message header that Caisson owns. Its value is the JSON form of an [Envelope]; the
 // message's body is the job's payload, untouched.
 const HeaderEnvelope = "caisson"
 
-// WireVersion is the version of the wire format that this package writes.
-const WireVersion = 1
+// wireVersion is the version of the wire format that this package writes.
+const wireVersion = 1
 
 // Envelope is a job's metadata on the wire. docs/wire-format.md specifies it for other languages.
 type Envelope struct {
@@ -39,11 +36,3 @@ type Envelope struct {
 	// bytes of printable ASCII without spaces that differ in more than case, and values of UTF-8.
 	Headers map[string]string
 }
-
-// Errors of [Message.Envelope] and [DecodeEnvelope]. Match them with errors.Is.
-var (
-	// ErrNoEnvelope means that the message has no [HeaderEnvelope]: a foreign producer sent it.
-	ErrNoEnvelope = errors.New("message has no " + HeaderEnvelope + " header")
-	// ErrBadEnvelope means that the header is there but cannot be read one single way.
-	ErrBadEnvelope = errors.New("bad envelope")
-)

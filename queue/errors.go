@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Errors that drivers return, usually wrapped with what they were doing. Match them with errors.Is.
+// Errors of drivers, usually wrapped with what they were doing, and of [DecodeEnvelope]. Match them with errors.Is.
 var (
 	// ErrLeaseLost means that the lease's deadline passed or that the broker took the message back. Another worker may have
 	// it now: the caller must not act on the message any more.
@@ -28,6 +28,12 @@ var (
 
 	// ErrQueueNotFound means that the queue does not exist.
 	ErrQueueNotFound = errors.New("queue not found")
+
+	// ErrNoEnvelope means that a message has no [HeaderEnvelope]: a foreign producer sent it.
+	ErrNoEnvelope = errors.New("message has no " + HeaderEnvelope + " header")
+
+	// ErrBadEnvelope means that the header is there but cannot be read one single way.
+	ErrBadEnvelope = errors.New("bad envelope")
 )
 
 // TooLargeError tells how large a refused message was. It matches [ErrTooLarge].

@@ -33,7 +33,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 		if diff := diffEnvelopes(queue.Envelope(oracle), got); diff != "" {
 			t.Fatalf("encoding/json reads it otherwise (-want +got)\n%s", diff)
 		}
-		encoded, err := queue.EncodeEnvelope(got)
+		encoded, err := got.Encode()
 		if err != nil {
 			t.Fatalf("what was decoded does not encode: %v", err)
 		}

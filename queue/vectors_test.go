@@ -84,7 +84,7 @@ func TestValidVectors(t *testing.T) {
 			if diff := diffEnvelopes(queue.Envelope(v.Envelope), got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			encoded, err := queue.EncodeEnvelope(got)
+			encoded, err := got.Encode()
 			if err != nil {
 				t.Fatal(err)
 			}

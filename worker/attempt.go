@@ -21,7 +21,7 @@ type attempt struct {
 	received time.Time
 
 	attemptBase int
-	claimHandle idempotency.Held // the claim; zero Token if none
+	claimHandle idempotency.Handle // the claim; zero Token if none
 	history     []idempotency.Attempt
 	idConflict  bool // another job of this id, with another payload, came first
 	acquired    bool // a place in the kind's bulkhead is taken

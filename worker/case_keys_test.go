@@ -54,9 +54,9 @@ func testKeyOfADeadWorkerIsTakenOver(t *testing.T, on stores) {
 		if last <= dying.Token {
 			t.Fatalf("token %d follows token %d", last, dying.Token)
 		}
-		old := idempotency.Held{Key: idempotency.Key{Scope: "job", Value: "k"}, Job: id, Token: dying.Token}
+		old := idempotency.Handle{Key: idempotency.Key{Scope: "job", Value: "k"}, Job: id, Token: dying.Token}
 		result := idempotency.NewResult([]byte("of the dead"))
-		if err := b.Claims().Complete(t.Context(), []idempotency.Completion{{Held: old, Result: result}})[0]; !errors.Is(err, idempotency.ErrClaimLost) {
+		if err := b.Claims().Complete(t.Context(), []idempotency.Completion{{Handle: old, Result: result}})[0]; !errors.Is(err, idempotency.ErrClaimLost) {
 			t.Errorf("the old owner's completion: %v", err)
 		}
 		if r := record(t, b, "job", "k"); r.State != idempotency.StatusCompleted || r.Token != last || len(r.Result.Data) > 0 {

@@ -36,7 +36,7 @@ func (a *attempt) claim(context.Context) (verdict, bool) {
 	}
 	switch c.Status {
 	case idempotency.StatusAcquired:
-		a.claimHandle = idempotency.Held{Key: a.key(), Job: a.job.ID, Run: a.job.Run, Token: c.Token}
+		a.claimHandle = idempotency.Handle{Key: a.key(), Job: a.job.ID, Run: a.job.Run, Token: c.Token}
 		a.history = c.History
 		a.job.Attempt, a.job.Token = c.Attempt, c.Token
 		a.keepalive.setClaim(a.claimHandle, asked.Add(a.w.cfg.Heartbeat))

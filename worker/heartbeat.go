@@ -32,7 +32,7 @@ func newHeartbeat(w *Worker) *heartbeat {
 type keepalive struct {
 	mu sync.Mutex
 	// claimHandle is the attempt's claim; zero Token before it is taken.
-	claimHandle idempotency.Held
+	claimHandle idempotency.Handle
 	// claim and lease go their own ways: a store that hangs must not keep leases from being extended, nor a broker claims.
 	claim, lease extension
 	// committing says that the handler's transaction is about to complete the claim, and then holds it better than an extension could, which
@@ -132,7 +132,7 @@ func (h *heartbeat) extendClaims(ctx context.Context, list []*attempt) {
 	start := time.Now()
 	exts := make([]idempotency.Extension, len(list))
 	for i, a := range list {
-		exts[i] = idempotency.Extension{Held: a.keepalive.currentClaim(), Lease: h.w.cfg.Lease}
+		exts[i] = idempotency.Extension{Handle: a.keepalive.currentClaim(), Lease: h.w.cfg.Lease}
 	}
 	for i, err := range h.w.cfg.Store.Extend(ctx, exts) {
 		a, next := list[i], start.Add(h.every)
@@ -209,7 +209,7 @@ func (b *keepalive) end(p *extension, next time.Time) {
 	p.busy, p.next = false, next
 }
 
-func (b *keepalive) currentClaim() idempotency.Held {
+func (b *keepalive) currentClaim() idempotency.Handle {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.claimHandle
@@ -223,7 +223,7 @@ func (b *keepalive) leaseLost() bool {
 }
 
 // setClaim hands the heartbeat a claim to keep, and says when to extend it first.
-func (b *keepalive) setClaim(held idempotency.Held, next time.Time) {
+func (b *keepalive) setClaim(held idempotency.Handle, next time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.claimHandle, b.claim.next = held, next

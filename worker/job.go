@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/handlertx"
 )
 
 // Job is a decoded message on its way through the worker. Handlers and middleware get it by [JobFrom] or as an argument.
@@ -75,7 +75,7 @@ type jobContext struct {
 // Value implements [context.Context].
 func (c *jobContext) Value(key any) any {
 	switch key.(type) {
-	case jobKey, idempotency.TxKey:
+	case jobKey, handlertx.Key:
 		return c
 	}
 	return c.Context.Value(key)

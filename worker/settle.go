@@ -87,7 +87,7 @@ func (a *attempt) completeAndAck() error {
 }
 
 func (a *attempt) completion() idempotency.Completion {
-	return idempotency.Completion{Held: a.claimHandle, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.KeyRetention}
+	return idempotency.Completion{Handle: a.claimHandle, Result: idempotency.NewResult(a.job.result), Retention: a.w.cfg.KeyRetention}
 }
 
 // endClaim writes the attempt's end to the ledger.
@@ -101,10 +101,10 @@ func (a *attempt) endClaim(v verdict, p plan) error {
 		case p.settlement == SettlementAck:
 			return store.Complete(ctx, []idempotency.Completion{a.completion()})[0]
 		case p.uncharged:
-			return store.Abandon(ctx, []idempotency.Abandonment{{Held: a.claimHandle, Delay: p.delay}})[0]
+			return store.Abandon(ctx, []idempotency.Abandonment{{Handle: a.claimHandle, Delay: p.delay}})[0]
 		}
 		return store.Fail(ctx, []idempotency.Failure{{
-			Held: a.claimHandle, Attempt: a.ledgerAttempt(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.KeyRetention,
+			Handle: a.claimHandle, Attempt: a.ledgerAttempt(v), Delay: p.delay, Final: p.settlement == SettlementDeadLetter, Retention: a.w.cfg.KeyRetention,
 		}})[0]
 	})
 }

@@ -139,7 +139,7 @@ func TestNoTransactionAfterTheHandler(t *testing.T) {
 	cfg := worker.KindConfig{Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1}
 	work(registry, "k", cfg, func(ctx context.Context, _ *worker.Job) error {
 		time.Sleep(time.Minute)
-		_, err := ctx.Value(idempotency.TxKey{}).(idempotency.TxSource).TakeTx(ctx)
+		_, err := idempotency.TxFrom(ctx)
 		late <- err
 		return nil
 	})

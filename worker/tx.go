@@ -21,7 +21,7 @@ type handlerTx struct {
 	err   error          // why it was not begun
 }
 
-// TakeTx implements [idempotency.TxSource].
+// TakeTx implements handlertx.Source.
 //
 //nolint:contextcheck // the attempt's context is used, and ends with the caller's
 func (c *jobContext) TakeTx(ctx context.Context) (any, error) {

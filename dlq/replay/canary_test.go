@@ -46,8 +46,8 @@ func work(t *testing.T, claims idempotency.Store, letters dlq.Store, s dlqtest.S
 	c := claims.Claim(t.Context(), []idempotency.Request{{
 		Key: key, Job: env.ID, Run: env.Run, Fingerprint: idempotency.FingerprintOf(s.Body), Lease: time.Minute,
 	}})[0]
-	held := idempotency.Held{Key: key, Job: env.ID, Run: env.Run, Token: c.Token}
-	if err := claims.Complete(t.Context(), []idempotency.Completion{{Held: held}})[0]; err != nil {
+	held := idempotency.Handle{Key: key, Job: env.ID, Run: env.Run, Token: c.Token}
+	if err := claims.Complete(t.Context(), []idempotency.Completion{{Handle: held}})[0]; err != nil {
 		t.Error(err)
 	}
 }

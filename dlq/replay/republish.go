@@ -60,7 +60,7 @@ func republish(e dlq.Entry, cfg Config) (republication, error) {
 	if env, err = nextRun(env, e.Run+1, cfg); err != nil {
 		return r, err
 	}
-	if r.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
+	if r.Headers[queue.HeaderEnvelope], err = env.Encode(); err != nil {
 		return r, fmt.Errorf("encode the next run: %w", err)
 	}
 	r.Republished = Republished{
@@ -78,7 +78,7 @@ func (r *republication) rekey() error {
 	}
 	env.Key = forcedKey(r.Key.Value, r.Run)
 	r.Key.Value = env.Key
-	if r.Headers[queue.HeaderEnvelope], err = queue.EncodeEnvelope(env); err != nil {
+	if r.Headers[queue.HeaderEnvelope], err = env.Encode(); err != nil {
 		return fmt.Errorf("encode the next run: %w", err)
 	}
 	return nil

@@ -65,7 +65,7 @@ func newJoins(pool *pgxpool.Pool, most int, options pgx.TxOptions) (joins, error
 
 // Begin implements [idempotency.Joinable]. It waits for one of the connections that handlers may have. ctx also says how long the server lets a
 // statement run, and the transaction rest between two: until its deadline and 30 s more.
-func (s *Store) Begin(ctx context.Context, h idempotency.Held) (idempotency.Tx, error) {
+func (s *Store) Begin(ctx context.Context, h idempotency.Handle) (idempotency.Tx, error) {
 	if cap(s.joins.slots) == 0 {
 		return nil, fmt.Errorf("%w: the store's pool has one connection, which claims need: give it more", idempotency.ErrNoTx)
 	}

@@ -38,8 +38,8 @@ func cycle(t testing.TB, store idempotency.Store) {
 		t.Errorf("claim: %v, %v", c.Status, c.Err)
 		return
 	}
-	h := idempotency.Held{Key: r.Key, Job: r.Job, Token: c.Token}
-	if err := store.Complete(t.Context(), []idempotency.Completion{{Held: h}})[0]; err != nil {
+	h := idempotency.Handle{Key: r.Key, Job: r.Job, Token: c.Token}
+	if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: h}})[0]; err != nil {
 		t.Errorf("complete: %v", err)
 	}
 }

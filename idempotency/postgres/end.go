@@ -15,7 +15,7 @@ import (
 
 // ending is one write on a held claim.
 type ending struct {
-	idempotency.Held
+	idempotency.Handle
 	name   name
 	kind   endKind
 	length time.Duration // lease, retention or delay
@@ -39,8 +39,8 @@ func (e *ending) fast() bool { return e.kind != fails && (e.kind == extends || e
 // Extend prolongs claims.
 func (s *Store) Extend(ctx context.Context, exts []idempotency.Extension) []error {
 	return end(ctx, s, exts, func(x idempotency.Extension) ending {
-		e := ending{Held: x.Held, kind: extends, length: x.Lease, change: func(now time.Time, r *record.Record) (record.Change, error) {
-			return r.Extend(now.Add(x.Lease), x.Held)
+		e := ending{Handle: x.Handle, kind: extends, length: x.Lease, change: func(now time.Time, r *record.Record) (record.Change, error) {
+			return r.Extend(now.Add(x.Lease), x.Handle)
 		}}
 		if x.Lease <= 0 {
 			e.err = fmt.Errorf("%w: extension by %v must be positive", idempotency.ErrClaimLost, x.Lease)
@@ -60,7 +60,7 @@ func completionOf(c idempotency.Completion) ending {
 	}
 	c.Result = c.Result.Capped()
 	return ending{
-		Held: c.Held, kind: completes, length: c.Retention, result: c.Result,
+		Handle: c.Handle, kind: completes, length: c.Retention, result: c.Result,
 		change: func(now time.Time, r *record.Record) (record.Change, error) { return r.Complete(now, c) },
 	}
 }
@@ -71,7 +71,7 @@ func (s *Store) Abandon(ctx context.Context, abs []idempotency.Abandonment) []er
 }
 
 func abandonmentOf(a idempotency.Abandonment) ending {
-	return ending{Held: a.Held, kind: abandons, length: a.Delay, change: func(now time.Time, r *record.Record) (record.Change, error) {
+	return ending{Handle: a.Handle, kind: abandons, length: a.Delay, change: func(now time.Time, r *record.Record) (record.Change, error) {
 		return r.Abandon(now, a)
 	}}
 }
@@ -79,7 +79,7 @@ func abandonmentOf(a idempotency.Abandonment) ending {
 // Fail ends claims after a failed attempt.
 func (s *Store) Fail(ctx context.Context, failures []idempotency.Failure) []error {
 	return end(ctx, s, failures, func(f idempotency.Failure) ending {
-		return ending{Held: f.Held, kind: fails, change: func(now time.Time, r *record.Record) (record.Change, error) {
+		return ending{Handle: f.Handle, kind: fails, change: func(now time.Time, r *record.Record) (record.Change, error) {
 			return r.Fail(now, f)
 		}}
 	})
@@ -93,7 +93,7 @@ func end[T any](ctx context.Context, s *Store, items []T, of func(T) ending) []e
 	for i := range items {
 		e := of(items[i])
 		if e.err == nil && (e.Run < 0 || e.Run > maxRun) {
-			e.err = record.Lost(e.Held) // no claim was ever given to such a run
+			e.err = record.Lost(e.Handle) // no claim was ever given to such a run
 		}
 		if errs[i] = e.err; e.err == nil {
 			e.name = nameOf(e.Key, e.Job, e.Run)
@@ -196,7 +196,7 @@ func (e *ending) rewrite(b *rowSet, again bool) {
 		return
 	}
 	change, err := e.change(b.now, r)
-	if again && errors.Is(err, idempotency.ErrClaimLost) && (e.kind == abandons || e.kind == fails) && r.Ended(e.Held) {
+	if again && errors.Is(err, idempotency.ErrClaimLost) && (e.kind == abandons || e.kind == fails) && r.Ended(e.Handle) {
 		err = nil
 	}
 	e.err = err

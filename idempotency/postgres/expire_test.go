@@ -19,8 +19,8 @@ import (
 // hasty opens a generation with each Expire and drops the others at once.
 var hasty = postgres.Config{Generation: time.Millisecond, Keep: time.Nanosecond}
 
-func heldOf(r idempotency.Request, c idempotency.Claim) idempotency.Held {
-	return idempotency.Held{Key: r.Key, Job: r.Job, Run: r.Run, Token: c.Token}
+func heldOf(r idempotency.Request, c idempotency.Claim) idempotency.Handle {
+	return idempotency.Handle{Key: r.Key, Job: r.Job, Run: r.Run, Token: c.Token}
 }
 
 func claimOne(t *testing.T, store idempotency.Store, r idempotency.Request) idempotency.Claim {
@@ -46,16 +46,16 @@ func TestUnfinishedRowsMoveForward(t *testing.T) {
 	store, pool, schema := open(t, pgdb.Config{}, hasty)
 	own, keyed := request("own"), request("keyed")
 	keyed.Key.Value = "a key of its own"
-	held := map[string]idempotency.Held{}
+	held := map[string]idempotency.Handle{}
 	for _, r := range []idempotency.Request{own, keyed} {
-		f := idempotency.Failure{Held: heldOf(r, claimOne(t, store, r)), Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}
+		f := idempotency.Failure{Handle: heldOf(r, claimOne(t, store, r)), Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}
 		if err := store.Fail(t.Context(), []idempotency.Failure{f})[0]; err != nil {
 			t.Fatal(err)
 		}
 		held[r.Job] = heldOf(r, claimOne(t, store, r))
 	}
 	done := request("done")
-	c := idempotency.Completion{Held: heldOf(done, claimOne(t, store, done)), Retention: time.Microsecond}
+	c := idempotency.Completion{Handle: heldOf(done, claimOne(t, store, done)), Retention: time.Microsecond}
 	if err := store.Complete(t.Context(), []idempotency.Completion{c})[0]; err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestUnfinishedRowsMoveForward(t *testing.T) {
 		if c := claimOne(t, store, r); c.Status != idempotency.StatusBusy {
 			t.Errorf("%s: a moved claim answers %v", r.Job, c.Status)
 		}
-		if err := store.Complete(t.Context(), []idempotency.Completion{{Held: held[r.Job]}})[0]; err != nil {
+		if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: held[r.Job]}})[0]; err != nil {
 			t.Errorf("%s: %v", r.Job, err)
 		}
 	}
@@ -207,10 +207,10 @@ func (k *raceKey) try(t *testing.T, s idempotency.Store) {
 	h := heldOf(k.request, c)
 	k.held.Add(-1)
 	if c.Attempt < 3 {
-		k.end(t, func() error { return s.Fail(t.Context(), []idempotency.Failure{{Held: h}})[0] })
+		k.end(t, func() error { return s.Fail(t.Context(), []idempotency.Failure{{Handle: h}})[0] })
 		return
 	}
-	if k.end(t, func() error { return s.Complete(t.Context(), []idempotency.Completion{{Held: h}})[0] }) {
+	if k.end(t, func() error { return s.Complete(t.Context(), []idempotency.Completion{{Handle: h}})[0] }) {
 		k.completed.Add(1)
 	}
 }

@@ -57,7 +57,7 @@ func TestKnownKeysAnswerInOneRoundTrip(t *testing.T) {
 	trips("conflict", claims(other, idempotency.StatusConflict))
 	trips("a first claim", claims(request("another"), idempotency.StatusAcquired))
 	trips("completion", func() {
-		if err := store.Complete(t.Context(), []idempotency.Completion{{Held: heldOf(r, c)}})[0]; err != nil {
+		if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: heldOf(r, c)}})[0]; err != nil {
 			t.Error(err)
 		}
 	})
@@ -65,7 +65,7 @@ func TestKnownKeysAnswerInOneRoundTrip(t *testing.T) {
 	late := request("late")
 	c = claimOne(t, store, late)
 	trips("abandon", func() {
-		if err := store.Abandon(t.Context(), []idempotency.Abandonment{{Held: heldOf(late, c), Delay: time.Hour}})[0]; err != nil {
+		if err := store.Abandon(t.Context(), []idempotency.Abandonment{{Handle: heldOf(late, c), Delay: time.Hour}})[0]; err != nil {
 			t.Error(err)
 		}
 	})
@@ -87,7 +87,7 @@ func TestCollidingKeysFailAlone(t *testing.T) {
 	if _, err := store.Get(t.Context(), second.Key); !errors.Is(err, idempotency.ErrNotFound) {
 		t.Errorf("get of the colliding key: %v", err)
 	}
-	if err := store.Complete(t.Context(), []idempotency.Completion{{Held: heldOf(first, c)}})[0]; err != nil {
+	if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: heldOf(first, c)}})[0]; err != nil {
 		t.Errorf("the first key: %v", err)
 	}
 }
@@ -186,7 +186,7 @@ func TestDatabaseAwayIsUnavailable(t *testing.T) {
 	_, expireErr := store.Expire(t.Context(), 1)
 	for what, err := range map[string]error{
 		"claim": store.Claim(t.Context(), []idempotency.Request{r})[0].Err, "get": getErr, "expire": expireErr, "ping": store.Ping(t.Context()),
-		"complete": store.Complete(t.Context(), []idempotency.Completion{{Held: heldOf(r, idempotency.Claim{Token: 1})}})[0],
+		"complete": store.Complete(t.Context(), []idempotency.Completion{{Handle: heldOf(r, idempotency.Claim{Token: 1})}})[0],
 	} {
 		if !errors.Is(err, idempotency.ErrUnavailable) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s answers %v", what, err)

@@ -20,7 +20,7 @@ type orphanedClaims struct {
 }
 
 type orphanedClaim struct {
-	held  idempotency.Held
+	held  idempotency.Handle
 	until time.Time // a claim that is stored later than that has not been held for its lease by anybody
 }
 
@@ -50,7 +50,7 @@ func (s *orphanedClaims) add(q *request, tokens ...int64) {
 	defer s.mu.Unlock()
 	for _, token := range tokens {
 		if token != 0 {
-			s.list = append(s.list, orphanedClaim{idempotency.Held{Key: q.Key, Job: q.Job, Run: q.Run, Token: token}, time.Now().Add(q.Lease)})
+			s.list = append(s.list, orphanedClaim{idempotency.Handle{Key: q.Key, Job: q.Job, Run: q.Run, Token: token}, time.Now().Add(q.Lease)})
 		}
 	}
 	s.next = time.Time{}
@@ -84,7 +84,7 @@ func (s *Store) giveBack(ctx context.Context) error {
 	}
 	ends := make([]*ending, len(list))
 	for i, x := range list {
-		e := abandonmentOf(idempotency.Abandonment{Held: x.held})
+		e := abandonmentOf(idempotency.Abandonment{Handle: x.held})
 		e.name = nameOf(e.Key, e.Job, e.Run)
 		ends[i] = &e
 	}

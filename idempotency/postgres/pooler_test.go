@@ -84,17 +84,17 @@ func TestKilledOwnerLeavesNoLock(t *testing.T) {
 	if c.Token <= dying || c.Attempt != 2 {
 		t.Errorf("token %d after token %d, attempt %d", c.Token, dying, c.Attempt)
 	}
-	held := idempotency.Held{Key: r.Key, Job: r.Job, Token: dying}
-	if err := store.Complete(t.Context(), []idempotency.Completion{{Held: held}})[0]; !errors.Is(err, idempotency.ErrClaimLost) {
+	held := idempotency.Handle{Key: r.Key, Job: r.Job, Token: dying}
+	if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: held}})[0]; !errors.Is(err, idempotency.ErrClaimLost) {
 		t.Errorf("the dead owner's completion: %v", err)
 	}
 	held.Token = c.Token
 	for range 3 { // in turn over the pooler's connections
-		if err := store.Extend(t.Context(), []idempotency.Extension{{Held: held, Lease: killLease}})[0]; err != nil {
+		if err := store.Extend(t.Context(), []idempotency.Extension{{Handle: held, Lease: killLease}})[0]; err != nil {
 			t.Errorf("extend: %v", err)
 		}
 	}
-	if err := store.Abandon(t.Context(), []idempotency.Abandonment{{Held: held}})[0]; err != nil {
+	if err := store.Abandon(t.Context(), []idempotency.Abandonment{{Handle: held}})[0]; err != nil {
 		t.Errorf("abandon: %v", err)
 	}
 	wantNoLocks(t, server.URL())

@@ -40,7 +40,7 @@ func TestRefusedItemFailsAlone(t *testing.T) {
 			t.Errorf("claim of %s: %+v", r.Job, claims[i])
 		}
 	}
-	if err := store.Fail(t.Context(), []idempotency.Failure{{Held: held}})[0]; err != nil {
+	if err := store.Fail(t.Context(), []idempotency.Failure{{Handle: held}})[0]; err != nil {
 		t.Errorf("fail: %v", err)
 	}
 }
@@ -90,7 +90,7 @@ func TestRefusedConnectionsAreAnOutage(t *testing.T) {
 	own.Reset()
 	for what, err := range map[string]error{
 		"claim":    store.Claim(t.Context(), []idempotency.Request{request("another")})[0].Err,
-		"complete": store.Complete(t.Context(), []idempotency.Completion{{Held: held}})[0],
+		"complete": store.Complete(t.Context(), []idempotency.Completion{{Handle: held}})[0],
 		"ping":     store.Ping(t.Context()),
 	} {
 		if !errors.Is(err, idempotency.ErrUnavailable) {
@@ -101,7 +101,7 @@ func TestRefusedConnectionsAreAnOutage(t *testing.T) {
 		t.Errorf("begin: %v", err)
 	}
 	refused.Store(false)
-	if err := store.Complete(t.Context(), []idempotency.Completion{{Held: held}})[0]; err != nil {
+	if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: held}})[0]; err != nil {
 		t.Error(err)
 	}
 }

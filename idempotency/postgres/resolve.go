@@ -16,7 +16,7 @@ import (
 func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Completion, first *statement, read func([][]byte) error) error {
 	e := completionOf(c)
 	if e.Run < 0 || e.Run > maxRun {
-		return record.Lost(e.Held)
+		return record.Lost(e.Handle)
 	}
 	e.name = nameOf(e.Key, e.Job, e.Run)
 	conn := tx.Conn()
@@ -54,7 +54,7 @@ func (s *Store) completeIn(ctx context.Context, tx pgx.Tx, c idempotency.Complet
 }
 
 // resolve reports whether the claim h was completed by its holder. It waits for a transaction under way that may have done so.
-func (s *Store) resolve(ctx context.Context, h idempotency.Held) (completed bool, err error) {
+func (s *Store) resolve(ctx context.Context, h idempotency.Handle) (completed bool, err error) {
 	n := nameOf(h.Key, h.Job, h.Run)
 	err = s.repeat(ctx, func(conn *pgx.Conn, _ bool) error {
 		return s.rewrite(ctx, conn, []name{n}, func(b *rowSet) {

@@ -17,7 +17,7 @@ import (
 // transaction is a handler's. Its handle is the handler's until the gate is closed, and everything else the worker's.
 type transaction struct {
 	store  *Store
-	held   idempotency.Held
+	held   idempotency.Handle
 	mark   string
 	conn   *pgxpool.Conn // nil once it was given back
 	inner  pgx.Tx

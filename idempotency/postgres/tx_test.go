@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
+	"github.com/caisson-go/caisson/internal/handlertx"
 )
 
 func TestTxStoresEffectAndCompletionTogether(t *testing.T) {
@@ -22,7 +23,7 @@ func TestTxStoresEffectAndCompletionTogether(t *testing.T) {
 	if n := r.rows("together"); n != 0 {
 		t.Errorf("%d rows are seen before the commit", n)
 	}
-	c := idempotency.Completion{Held: held, Result: idempotency.NewResult([]byte("done"))}
+	c := idempotency.Completion{Handle: held, Result: idempotency.NewResult([]byte("done"))}
 	if err := tx.Commit(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,7 @@ func TestTxRollbackStoresNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.is(held, idempotency.StatusAcquired, 0)
-	if err := tx.Commit(t.Context(), idempotency.Completion{Held: held}); !errors.Is(err, idempotency.ErrRolledBack) {
+	if err := tx.Commit(t.Context(), idempotency.Completion{Handle: held}); !errors.Is(err, idempotency.ErrRolledBack) {
 		t.Errorf("commit after rollback: %v", err)
 	}
 	r.is(held, idempotency.StatusAcquired, 0)
@@ -157,7 +158,7 @@ func TestTxOfCarelessHandlers(t *testing.T) {
 			if err := c.do(t.Context(), r, handleOf(tx)); err != nil {
 				t.Fatal(err)
 			}
-			err := tx.Commit(t.Context(), idempotency.Completion{Held: held})
+			err := tx.Commit(t.Context(), idempotency.Completion{Handle: held})
 			if c.want == "" {
 				if err != nil {
 					t.Fatal(err)
@@ -218,7 +219,7 @@ func TestTxOfALostClaimIsVoid(t *testing.T) {
 	tx := r.begin(held)
 	r.insert(tx, "lost")
 	other := r.takeOver(held)
-	if err := tx.Commit(t.Context(), idempotency.Completion{Held: held}); !errors.Is(err, idempotency.ErrClaimLost) {
+	if err := tx.Commit(t.Context(), idempotency.Completion{Handle: held}); !errors.Is(err, idempotency.ErrClaimLost) {
 		t.Fatalf("commit: %v", err)
 	}
 	r.is(other, idempotency.StatusAcquired, 0)
@@ -230,7 +231,7 @@ func TestTxSerializationFailure(t *testing.T) {
 	r := joined(t, postgres.Config{TxOptions: pgx.TxOptions{IsoLevel: pgx.Serializable}})
 	names := []string{"skew-a", "skew-b"}
 	var txs []idempotency.Tx
-	var helds []idempotency.Held
+	var helds []idempotency.Handle
 	for i, name := range names {
 		held := r.claim(name)
 		tx := r.begin(held)
@@ -242,10 +243,10 @@ func TestTxSerializationFailure(t *testing.T) {
 	for i, tx := range txs {
 		r.insert(tx, names[i])
 	}
-	if err := txs[0].Commit(t.Context(), idempotency.Completion{Held: helds[0]}); err != nil {
+	if err := txs[0].Commit(t.Context(), idempotency.Completion{Handle: helds[0]}); err != nil {
 		t.Fatal(err)
 	}
-	err := txs[1].Commit(t.Context(), idempotency.Completion{Held: helds[1]})
+	err := txs[1].Commit(t.Context(), idempotency.Completion{Handle: helds[1]})
 	if !errors.Is(err, idempotency.ErrRolledBack) || errors.Is(err, idempotency.ErrUnavailable) || !strings.Contains(err.Error(), "40001") {
 		t.Errorf("commit: %v", err)
 	}
@@ -276,7 +277,7 @@ func TestTxFromOutsideOfAHandler(t *testing.T) {
 	if _, err := postgres.TxFrom(t.Context()); !errors.Is(err, idempotency.ErrNoTx) {
 		t.Errorf("outside: %v", err)
 	}
-	ctx := context.WithValue(t.Context(), idempotency.TxKey{}, foreign{})
+	ctx := context.WithValue(t.Context(), handlertx.Key{}, foreign{})
 	if _, err := postgres.TxFrom(ctx); !errors.Is(err, idempotency.ErrNoTx) || !strings.Contains(err.Error(), "string") {
 		t.Errorf("with another store's transaction: %v", err)
 	}

@@ -76,7 +76,7 @@ func TestTxAmbiguousCommit(t *testing.T) {
 			held := r.claim("doubt")
 			tx := r.begin(held)
 			r.insert(tx, "doubt")
-			c := idempotency.Completion{Held: held}
+			c := idempotency.Completion{Handle: held}
 			answer := make(chan error, 1)
 			go func() { answer <- tx.Commit(t.Context(), c) }()
 			pid := r.committing()
@@ -137,7 +137,7 @@ func TestTxOfALostConnection(t *testing.T) {
 		if seen {
 			_, _ = handleOf(tx).Exec(t.Context(), "SELECT 1") // swallowed
 		}
-		err := tx.Commit(t.Context(), idempotency.Completion{Held: held})
+		err := tx.Commit(t.Context(), idempotency.Completion{Handle: held})
 		if !errors.Is(err, idempotency.ErrRolledBack) || !errors.Is(err, idempotency.ErrUnavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -250,7 +250,7 @@ func TestTxLeavesConnectionsForClaims(t *testing.T) {
 	raw := testserver.Postgres(t)
 	r := joinedAt(t, pgdb.Config{URL: raw}, pgdb.Config{URL: raw, MaxConns: 3}, postgres.Config{})
 	var inside sync.WaitGroup
-	helds := make([]idempotency.Held, 20)
+	helds := make([]idempotency.Handle, 20)
 	for i := range helds {
 		helds[i] = r.claim("many-" + string(rune('a'+i)))
 	}
@@ -260,7 +260,7 @@ func TestTxLeavesConnectionsForClaims(t *testing.T) {
 			tx, err := r.store.Begin(t.Context(), held)
 			if err == nil {
 				_, err = handleOf(tx).Exec(t.Context(), "INSERT INTO "+r.effects+" VALUES ($1)", held.Key.Value)
-				err = errors.Join(err, tx.Commit(t.Context(), idempotency.Completion{Held: held}))
+				err = errors.Join(err, tx.Commit(t.Context(), idempotency.Completion{Handle: held}))
 			}
 			if err != nil {
 				t.Errorf("%s: %v", held.Key.Value, err)
@@ -268,14 +268,14 @@ func TestTxLeavesConnectionsForClaims(t *testing.T) {
 		})
 	}
 	for range 10 {
-		for _, err := range r.store.Extend(t.Context(), []idempotency.Extension{{Held: helds[0], Lease: time.Minute}}) {
+		for _, err := range r.store.Extend(t.Context(), []idempotency.Extension{{Handle: helds[0], Lease: time.Minute}}) {
 			if err != nil {
 				t.Errorf("extend: %v", err)
 			}
 		}
 	}
 	another := r.claim("another")
-	if err := r.store.Complete(t.Context(), []idempotency.Completion{{Held: another}})[0]; err != nil {
+	if err := r.store.Complete(t.Context(), []idempotency.Completion{{Handle: another}})[0]; err != nil {
 		t.Errorf("complete: %v", err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -285,7 +285,7 @@ func TestTxLeavesConnectionsForClaims(t *testing.T) {
 		t.Errorf("begin without a connection: %v", err)
 	}
 	r.insert(first, helds[0].Key.Value)
-	if err := first.Commit(t.Context(), idempotency.Completion{Held: helds[0]}); err != nil {
+	if err := first.Commit(t.Context(), idempotency.Completion{Handle: helds[0]}); err != nil {
 		t.Error(err)
 	}
 	inside.Wait()
@@ -339,7 +339,7 @@ func TestTxThroughAPooler(t *testing.T) {
 		if err := do.handler(handleOf(tx)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := tx.Commit(t.Context(), idempotency.Completion{Held: held}); !errors.Is(err, do.want) {
+		if err := tx.Commit(t.Context(), idempotency.Completion{Handle: held}); !errors.Is(err, do.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if do.want == nil {

@@ -68,19 +68,19 @@ func (r *joinRig) exec(sql string, args ...any) {
 	}
 }
 
-func (r *joinRig) claim(name string) idempotency.Held {
+func (r *joinRig) claim(name string) idempotency.Handle {
 	r.t.Helper()
 	return r.claimFor(name, time.Minute)
 }
 
-func (r *joinRig) claimFor(name string, lease time.Duration) idempotency.Held {
+func (r *joinRig) claimFor(name string, lease time.Duration) idempotency.Handle {
 	r.t.Helper()
 	key := idempotency.Key{Scope: "k", Value: name}
 	c := r.ask(key, lease)
 	if c.Status != idempotency.StatusAcquired {
 		r.t.Fatalf("claim of %s: %+v", name, c)
 	}
-	return idempotency.Held{Key: key, Job: name, Token: c.Token}
+	return idempotency.Handle{Key: key, Job: name, Token: c.Token}
 }
 
 func (r *joinRig) ask(key idempotency.Key, lease time.Duration) idempotency.Claim {
@@ -88,7 +88,7 @@ func (r *joinRig) ask(key idempotency.Key, lease time.Duration) idempotency.Clai
 }
 
 // takeOver claims a key whose claim runs out soon.
-func (r *joinRig) takeOver(held idempotency.Held) idempotency.Held {
+func (r *joinRig) takeOver(held idempotency.Handle) idempotency.Handle {
 	r.t.Helper()
 	for {
 		c := r.ask(held.Key, time.Minute)
@@ -102,7 +102,7 @@ func (r *joinRig) takeOver(held idempotency.Held) idempotency.Held {
 	}
 }
 
-func (r *joinRig) begin(held idempotency.Held) idempotency.Tx {
+func (r *joinRig) begin(held idempotency.Handle) idempotency.Tx {
 	r.t.Helper()
 	tx, err := r.store.Begin(r.t.Context(), held)
 	if err != nil {
@@ -139,7 +139,7 @@ func (r *joinRig) record(key idempotency.Key) idempotency.Record {
 }
 
 // is wants the claim in a state and its effect stored so many times, and no connection in use.
-func (r *joinRig) is(held idempotency.Held, state idempotency.Status, rows int) {
+func (r *joinRig) is(held idempotency.Handle, state idempotency.Status, rows int) {
 	r.t.Helper()
 	record := r.record(held.Key)
 	if record.State != state || record.Token != held.Token {

@@ -35,7 +35,7 @@ func cycle(b *testing.B, store idempotency.Store, n int, keyed bool) {
 			b.Errorf("claim: %v, %v", c.Status, c.Err)
 			return
 		}
-		comps[i].Held = idempotency.Held{Key: reqs[i].Key, Job: reqs[i].Job, Token: c.Token}
+		comps[i].Handle = idempotency.Handle{Key: reqs[i].Key, Job: reqs[i].Job, Token: c.Token}
 	}
 	for _, err := range store.Complete(b.Context(), comps) {
 		if err != nil {
@@ -86,8 +86,8 @@ func BenchmarkDuplicate(b *testing.B) {
 	}
 	claims := store.Claim(b.Context(), reqs)
 	for i, c := range claims {
-		h := idempotency.Held{Key: reqs[i].Key, Job: reqs[i].Job, Token: c.Token}
-		if err := store.Complete(b.Context(), []idempotency.Completion{{Held: h}})[0]; err != nil {
+		h := idempotency.Handle{Key: reqs[i].Key, Job: reqs[i].Job, Token: c.Token}
+		if err := store.Complete(b.Context(), []idempotency.Completion{{Handle: h}})[0]; err != nil {
 			b.Fatal(err)
 		}
 	}

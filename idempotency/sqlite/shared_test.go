@@ -39,8 +39,8 @@ func TestTwoUsersOfOneFile(t *testing.T) {
 					t.Errorf("claim: %v", c.Err)
 				case c.Status == idempotency.StatusAcquired:
 					won[i].Add(1)
-					h := idempotency.Held{Key: r.Key, Job: r.Job, Token: c.Token}
-					if err := store.Complete(t.Context(), []idempotency.Completion{{Held: h}})[0]; err != nil {
+					h := idempotency.Handle{Key: r.Key, Job: r.Job, Token: c.Token}
+					if err := store.Complete(t.Context(), []idempotency.Completion{{Handle: h}})[0]; err != nil {
 						t.Errorf("complete: %v", err)
 					}
 				}
@@ -94,8 +94,8 @@ func TestUnavailableFileIsUnavailableStore(t *testing.T) {
 		c := store.Claim(t.Context(), []idempotency.Request{r})[0]
 		err := c.Err
 		if err == nil {
-			h := idempotency.Held{Key: r.Key, Job: r.Job, Token: c.Token}
-			err = store.Complete(t.Context(), []idempotency.Completion{{Held: h, Result: big}})[0]
+			h := idempotency.Handle{Key: r.Key, Job: r.Job, Token: c.Token}
+			err = store.Complete(t.Context(), []idempotency.Completion{{Handle: h, Result: big}})[0]
 		}
 		if err == nil {
 			continue

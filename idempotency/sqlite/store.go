@@ -73,11 +73,11 @@ func (s *Store) Extend(ctx context.Context, exts []idempotency.Extension) []erro
 		if e.Lease <= 0 {
 			return fmt.Errorf("%w: extension by %v must be positive", idempotency.ErrClaimLost, e.Lease)
 		}
-		ok, err := changes(tx, extendHeld, e.Held, now.Add(e.Lease).UnixNano())
+		ok, err := changes(tx, extendHeld, e.Handle, now.Add(e.Lease).UnixNano())
 		if err != nil || ok {
 			return err
 		}
-		return record.Lost(e.Held)
+		return record.Lost(e.Handle)
 	})
 }
 
@@ -103,33 +103,33 @@ func (s *Store) Database() any { return s.file.Owner() }
 func complete(tx *sqlitefile.Tx, now time.Time, c idempotency.Completion) error {
 	c.Result = c.Result.Capped()
 	data, size, hash := resultColumns(c.Result)
-	ok, err := changes(tx, completeHeld, c.Held, nanos(record.Expiry(now, c.Retention)), data, size, hash)
+	ok, err := changes(tx, completeHeld, c.Handle, nanos(record.Expiry(now, c.Retention)), data, size, hash)
 	if err != nil || ok {
 		return err
 	}
-	return end(tx, c.Held, func(r *record.Record) (record.Change, error) { return r.Complete(now, c) })
+	return end(tx, c.Handle, func(r *record.Record) (record.Change, error) { return r.Complete(now, c) })
 }
 
 // Abandon gives claims back with no attempt spent.
 func (s *Store) Abandon(ctx context.Context, abs []idempotency.Abandonment) []error {
 	return each(ctx, s, abs, func(tx *sqlitefile.Tx, now time.Time, a idempotency.Abandonment) error {
-		ok, err := changes(tx, abandonHeld, a.Held, now.Add(a.Delay).UnixNano())
+		ok, err := changes(tx, abandonHeld, a.Handle, now.Add(a.Delay).UnixNano())
 		if err != nil || ok {
 			return err
 		}
-		return end(tx, a.Held, func(r *record.Record) (record.Change, error) { return r.Abandon(now, a) })
+		return end(tx, a.Handle, func(r *record.Record) (record.Change, error) { return r.Abandon(now, a) })
 	})
 }
 
 // Fail ends claims after a failed attempt.
 func (s *Store) Fail(ctx context.Context, fails []idempotency.Failure) []error {
 	return each(ctx, s, fails, func(tx *sqlitefile.Tx, now time.Time, f idempotency.Failure) error {
-		return end(tx, f.Held, func(r *record.Record) (record.Change, error) { return r.Fail(now, f) })
+		return end(tx, f.Handle, func(r *record.Record) (record.Change, error) { return r.Fail(now, f) })
 	})
 }
 
 // end loads what h names, changes it and saves it.
-func end(tx *sqlitefile.Tx, h idempotency.Held, change func(*record.Record) (record.Change, error)) error {
+func end(tx *sqlitefile.Tx, h idempotency.Handle, change func(*record.Record) (record.Change, error)) error {
 	r, err := load(tx, h.Key, record.RunID{Job: h.Job, Run: h.Run})
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func end(tx *sqlitefile.Tx, h idempotency.Held, change func(*record.Record) (rec
 }
 
 // changes runs one of the statements on a held claim and reports whether it was held.
-func changes(tx *sqlitefile.Tx, statement string, h idempotency.Held, args ...any) (bool, error) {
+func changes(tx *sqlitefile.Tx, statement string, h idempotency.Handle, args ...any) (bool, error) {
 	all := append([]any{h.Key.Value, h.Key.Scope, h.Token, h.Job, h.Run}, args...)
 	res, err := tx.Exec(statement, all...)
 	if err != nil {

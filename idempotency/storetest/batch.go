@@ -29,9 +29,9 @@ func testEmptyBatches(e *env) {
 func testMixedBatch(e *env) {
 	fresh, busy, notDue, completed, closed := e.request(), e.request(), e.request(), e.request(), e.request()
 	e.acquire(busy, 1)
-	e.fail(idempotency.Failure{Held: e.acquire(notDue, 1), Delay: long}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(notDue, 1), Delay: long}, nil)
 	e.complete(e.acquire(completed, 1), "result", nil)
-	e.fail(idempotency.Failure{Held: e.acquire(closed, 1), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(closed, 1), Final: true}, nil)
 	conflict := e.sharing(completed)
 	conflict.Fingerprint = idempotency.FingerprintOf([]byte("other"))
 	invalid := e.request()
@@ -60,13 +60,13 @@ func testKeyTwice(e *env) {
 		}
 	}
 	h := heldBy(r, claims[0])
-	errs := e.store.Complete(e.Context(), []idempotency.Completion{{Held: h}, {Held: h}})
+	errs := e.store.Complete(e.Context(), []idempotency.Completion{{Handle: h}, {Handle: h}})
 	if errs[0] != nil || errs[1] != nil {
 		e.Errorf("completing twice in one batch: %v", errs)
 	}
 
 	h = e.acquire(e.request(), 1)
-	errs = e.store.Fail(e.Context(), []idempotency.Failure{{Held: h}, {Held: h}})
+	errs = e.store.Fail(e.Context(), []idempotency.Failure{{Handle: h}, {Handle: h}})
 	if errs[0] != nil || !errors.Is(errs[1], idempotency.ErrClaimLost) {
 		e.Errorf("failing twice in one batch: %v", errs)
 	}
@@ -87,12 +87,12 @@ func testMixedEnds(e *env) {
 		}
 	}
 	ctx := e.Context()
-	check("extend", e.store.Extend(ctx, []idempotency.Extension{{Held: lost, Lease: long}, {Held: won, Lease: long}, {Held: unknown, Lease: long}}))
-	check("fail", e.store.Fail(ctx, []idempotency.Failure{{Held: lost}, {Held: won}, {Held: unknown}}))
+	check("extend", e.store.Extend(ctx, []idempotency.Extension{{Handle: lost, Lease: long}, {Handle: won, Lease: long}, {Handle: unknown, Lease: long}}))
+	check("fail", e.store.Fail(ctx, []idempotency.Failure{{Handle: lost}, {Handle: won}, {Handle: unknown}}))
 	won = e.acquire(a, 2)
-	check("abandon", e.store.Abandon(ctx, []idempotency.Abandonment{{Held: lost}, {Held: won}, {Held: unknown}}))
+	check("abandon", e.store.Abandon(ctx, []idempotency.Abandonment{{Handle: lost}, {Handle: won}, {Handle: unknown}}))
 	won = e.acquire(a, 2)
-	check("complete", e.store.Complete(ctx, []idempotency.Completion{{Held: lost}, {Held: won}, {Held: unknown}}))
+	check("complete", e.store.Complete(ctx, []idempotency.Completion{{Handle: lost}, {Handle: won}, {Handle: unknown}}))
 }
 
 func testLargeBatch(e *env) {
@@ -106,7 +106,7 @@ func testLargeBatch(e *env) {
 		if c.Status != idempotency.StatusAcquired {
 			e.Fatalf("item %d answers %v, %v", i, c.Status, c.Err)
 		}
-		comps[i] = idempotency.Completion{Held: heldBy(reqs[i], c), Result: idempotency.NewResult(fmt.Append(nil, i))}
+		comps[i] = idempotency.Completion{Handle: heldBy(reqs[i], c), Result: idempotency.NewResult(fmt.Append(nil, i))}
 	}
 	for i, err := range e.store.Complete(e.Context(), comps) {
 		if err != nil {

@@ -84,7 +84,7 @@ func testAnyKey(e *env) {
 	values := []string{
 		"", "\x00", "a\x00b", "a\x00", "a", "\xff\xfe", "ä", "A", strings.Repeat("k", 10<<10), strings.Repeat("k", 10<<10-1) + "\x00", " ", "'\"%_",
 	}
-	held := map[string]idempotency.Held{}
+	held := map[string]idempotency.Handle{}
 	for _, v := range values {
 		for _, scope := range []string{"", "storetest", "storetest\x00"} {
 			r := e.request()
@@ -126,15 +126,17 @@ func testInvalidRequests(e *env) {
 func testFreeAgain(e *env) {
 	r := e.request()
 	e.abandon(e.acquire(r, 1), 0, nil)
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1)}, nil)
 	e.complete(e.acquire(r, 2), "done", nil)
 	e.wants(r, idempotency.StatusCompleted)
 }
 
 func testNotDue(e *env) {
-	for name, end := range map[string]func(h idempotency.Held, delay time.Duration){
-		"abandon": func(h idempotency.Held, delay time.Duration) { e.abandon(h, delay, nil) },
-		"fail":    func(h idempotency.Held, delay time.Duration) { e.fail(idempotency.Failure{Held: h, Delay: delay}, nil) },
+	for name, end := range map[string]func(h idempotency.Handle, delay time.Duration){
+		"abandon": func(h idempotency.Handle, delay time.Duration) { e.abandon(h, delay, nil) },
+		"fail": func(h idempotency.Handle, delay time.Duration) {
+			e.fail(idempotency.Failure{Handle: h, Delay: delay}, nil)
+		},
 	} {
 		r := e.request()
 		end(e.acquire(r, 1), long)
@@ -166,7 +168,7 @@ func testGetFollows(e *env) {
 		rec.Token != c.Token || !rec.Until.Equal(c.Until) || rec.Closed {
 		e.Errorf("held: %+v", rec)
 	}
-	e.fail(idempotency.Failure{Held: heldBy(r, c), Delay: long, Attempt: idempotency.Attempt{Number: 3, Error: "boom"}}, nil)
+	e.fail(idempotency.Failure{Handle: heldBy(r, c), Delay: long, Attempt: idempotency.Attempt{Number: 3, Error: "boom"}}, nil)
 	due := e.wants(r, idempotency.StatusNotDue)
 	rec = e.get(r.Key)
 	if rec.State != 0 || rec.Attempt != 3 || !rec.Until.Equal(due.Until) || len(rec.History) != 1 || rec.Closed {
@@ -181,7 +183,7 @@ func testGetFollows(e *env) {
 	}
 
 	r = e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Final: true}, nil)
 	if rec = e.get(r.Key); rec.State != 0 || !rec.Closed || rec.Attempt != 1 {
 		e.Errorf("closed: %+v", rec)
 	}

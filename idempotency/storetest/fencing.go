@@ -18,19 +18,19 @@ func fencingTests() []testCase {
 }
 
 // lost fails unless every write with h answers ErrClaimLost.
-func (e *env) lost(h idempotency.Held) {
+func (e *env) lost(h idempotency.Handle) {
 	e.Helper()
 	e.complete(h, "too late", idempotency.ErrClaimLost)
 	e.ended(h)
 }
 
 // ended fails unless every write with h but a late completion answers ErrClaimLost.
-func (e *env) ended(h idempotency.Held) {
+func (e *env) ended(h idempotency.Handle) {
 	e.Helper()
 	e.extend(h, long, idempotency.ErrClaimLost)
 	e.abandon(h, 0, idempotency.ErrClaimLost)
-	e.fail(idempotency.Failure{Held: h}, idempotency.ErrClaimLost)
-	e.fail(idempotency.Failure{Held: h, Final: true}, idempotency.ErrClaimLost)
+	e.fail(idempotency.Failure{Handle: h}, idempotency.ErrClaimLost)
+	e.fail(idempotency.Failure{Handle: h, Final: true}, idempotency.ErrClaimLost)
 }
 
 func testTakeover(e *env) {
@@ -85,9 +85,9 @@ func testLateCompletion(e *env) {
 
 // A handler that was given up may succeed after all. That counts until somebody else has claimed the key, or the run was closed.
 func testLateAfterEnd(e *env) {
-	for _, end := range []func(h idempotency.Held){
-		func(h idempotency.Held) { e.abandon(h, 0, nil) },
-		func(h idempotency.Held) { e.fail(idempotency.Failure{Held: h, Delay: long}, nil) },
+	for _, end := range []func(h idempotency.Handle){
+		func(h idempotency.Handle) { e.abandon(h, 0, nil) },
+		func(h idempotency.Handle) { e.fail(idempotency.Failure{Handle: h, Delay: long}, nil) },
 	} {
 		r := e.request()
 		h := e.acquire(r, 1)
@@ -99,10 +99,10 @@ func testLateAfterEnd(e *env) {
 	}
 	r := e.request()
 	h := e.acquire(r, 1)
-	e.fail(idempotency.Failure{Held: h}, nil)
+	e.fail(idempotency.Failure{Handle: h}, nil)
 	next := e.acquire(r, 2)
 	e.complete(h, "too late", idempotency.ErrClaimLost)
-	e.fail(idempotency.Failure{Held: next, Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: next, Final: true}, nil)
 	e.complete(next, "too late", idempotency.ErrClaimLost)
 }
 
@@ -119,7 +119,7 @@ func testExpiredUntaken(e *env) {
 
 	h = e.acquire(r, 1)
 	e.pass(2 * e.short)
-	e.fail(idempotency.Failure{Held: h}, nil)
+	e.fail(idempotency.Failure{Handle: h}, nil)
 	e.acquire(r, 2)
 }
 
@@ -144,16 +144,16 @@ func testEndsOnce(e *env) {
 	e.abandon(h, 0, nil)
 	e.ended(h)
 	h = e.acquire(e.request(), 1)
-	e.fail(idempotency.Failure{Held: h}, nil)
+	e.fail(idempotency.Failure{Handle: h}, nil)
 	e.ended(h)
 	h = e.acquire(e.request(), 1)
-	e.fail(idempotency.Failure{Held: h, Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: h, Final: true}, nil)
 	e.lost(h)
 	h = e.acquire(e.request(), 1)
 	e.complete(h, "", nil)
 	e.extend(h, long, idempotency.ErrClaimLost)
 	e.abandon(h, 0, idempotency.ErrClaimLost)
-	e.fail(idempotency.Failure{Held: h}, idempotency.ErrClaimLost)
+	e.fail(idempotency.Failure{Handle: h}, idempotency.ErrClaimLost)
 }
 
 func testRepeatedCompletion(e *env) {
@@ -169,10 +169,10 @@ func testRepeatedCompletion(e *env) {
 func testHeldMustMatch(e *env) {
 	r := e.request()
 	h := e.acquire(r, 1)
-	for _, change := range []func(*idempotency.Held){
-		func(h *idempotency.Held) { h.Job = "somebody else" }, func(h *idempotency.Held) { h.Run++ },
-		func(h *idempotency.Held) { h.Token-- }, func(h *idempotency.Held) { h.Token++ },
-		func(h *idempotency.Held) { h.Key.Scope = "elsewhere" }, func(h *idempotency.Held) { h.Key.Value += "x" },
+	for _, change := range []func(*idempotency.Handle){
+		func(h *idempotency.Handle) { h.Job = "somebody else" }, func(h *idempotency.Handle) { h.Run++ },
+		func(h *idempotency.Handle) { h.Token-- }, func(h *idempotency.Handle) { h.Token++ },
+		func(h *idempotency.Handle) { h.Key.Scope = "elsewhere" }, func(h *idempotency.Handle) { h.Key.Value += "x" },
 	} {
 		other := h
 		change(&other)
@@ -187,7 +187,7 @@ func testHeldMustMatch(e *env) {
 func testTokenOverExpiry(e *env) {
 	r := e.request()
 	old := e.acquire(r, 1)
-	c := idempotency.Completion{Held: old, Retention: e.short}
+	c := idempotency.Completion{Handle: old, Retention: e.short}
 	e.answered("complete", e.store.Complete(e.Context(), []idempotency.Completion{c}), nil)
 	e.pass(e.short)
 	e.expireAll()

@@ -82,7 +82,7 @@ func testFindKey(e *env) {
 func testFindJob(e *env) {
 	r := e.request()
 	r.Key.Value = e.name("key")
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Delay: long, Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Delay: long, Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}, nil)
 	want := line(r.Key, 0, r.Job, 0, 1, false, 1)
 	e.finds(r.Key.Value, want)
 	e.finds(r.Job, want)
@@ -92,7 +92,7 @@ func testFindRuns(e *env) {
 	r := e.request()
 	for run := range 3 {
 		r.Run = run
-		e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true, Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}, nil)
+		e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Final: true, Attempt: idempotency.Attempt{Number: 1, Error: "boom"}}, nil)
 	}
 	r.Run = 3
 	e.acquire(r, 1)
@@ -104,7 +104,7 @@ func testFindRuns(e *env) {
 func testFindLoser(e *env) {
 	first := e.request()
 	first.Key.Value = e.name("key")
-	e.fail(idempotency.Failure{Held: e.acquire(first, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(first, 1)}, nil)
 	second := e.sharing(first)
 	e.complete(e.acquire(second, 1), "", nil)
 	done := line(first.Key, idempotency.StatusCompleted, second.Job, 0, 1, false, 0)

@@ -132,7 +132,7 @@ func (e *env) wants(r idempotency.Request, status idempotency.Status) idempotenc
 }
 
 // acquire claims r, fails unless it is acquired as the given attempt, and returns the claim held.
-func (e *env) acquire(r idempotency.Request, attempt int) idempotency.Held {
+func (e *env) acquire(r idempotency.Request, attempt int) idempotency.Handle {
 	e.Helper()
 	c := e.wants(r, idempotency.StatusAcquired)
 	if c.Attempt != attempt {
@@ -141,26 +141,26 @@ func (e *env) acquire(r idempotency.Request, attempt int) idempotency.Held {
 	return heldBy(r, c)
 }
 
-func heldBy(r idempotency.Request, c idempotency.Claim) idempotency.Held {
-	return idempotency.Held{Key: r.Key, Job: r.Job, Run: r.Run, Token: c.Token}
+func heldBy(r idempotency.Request, c idempotency.Claim) idempotency.Handle {
+	return idempotency.Handle{Key: r.Key, Job: r.Job, Run: r.Run, Token: c.Token}
 }
 
 // The ends of a claim. Each fails unless the store answers with want, by errors.Is.
 
-func (e *env) extend(h idempotency.Held, lease time.Duration, want error) {
+func (e *env) extend(h idempotency.Handle, lease time.Duration, want error) {
 	e.Helper()
-	e.answered("extend", e.store.Extend(e.Context(), []idempotency.Extension{{Held: h, Lease: lease}}), want)
+	e.answered("extend", e.store.Extend(e.Context(), []idempotency.Extension{{Handle: h, Lease: lease}}), want)
 }
 
-func (e *env) complete(h idempotency.Held, data string, want error) {
+func (e *env) complete(h idempotency.Handle, data string, want error) {
 	e.Helper()
-	c := idempotency.Completion{Held: h, Result: idempotency.NewResult([]byte(data))}
+	c := idempotency.Completion{Handle: h, Result: idempotency.NewResult([]byte(data))}
 	e.answered("complete", e.store.Complete(e.Context(), []idempotency.Completion{c}), want)
 }
 
-func (e *env) abandon(h idempotency.Held, delay time.Duration, want error) {
+func (e *env) abandon(h idempotency.Handle, delay time.Duration, want error) {
 	e.Helper()
-	e.answered("abandon", e.store.Abandon(e.Context(), []idempotency.Abandonment{{Held: h, Delay: delay}}), want)
+	e.answered("abandon", e.store.Abandon(e.Context(), []idempotency.Abandonment{{Handle: h, Delay: delay}}), want)
 }
 
 func (e *env) fail(f idempotency.Failure, want error) {

@@ -31,7 +31,7 @@ func testCharging(e *env) {
 	for attempt := 1; attempt <= 5; attempt++ {
 		e.abandon(e.acquire(r, attempt), 0, nil)
 		e.abandon(e.acquire(r, attempt), 0, nil)
-		e.fail(idempotency.Failure{Held: e.acquire(r, attempt)}, nil)
+		e.fail(idempotency.Failure{Handle: e.acquire(r, attempt)}, nil)
 	}
 }
 
@@ -60,9 +60,9 @@ func testAbandonAfterCrash(e *env) {
 func testAttemptBase(e *env) {
 	r := e.request()
 	r.AttemptBase = 7
-	e.fail(idempotency.Failure{Held: e.acquire(r, 8)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 8)}, nil)
 	r.AttemptBase = 20
-	e.fail(idempotency.Failure{Held: e.acquire(r, 9)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 9)}, nil)
 	r.AttemptBase = 0
 	e.acquire(r, 10)
 }
@@ -70,16 +70,16 @@ func testAttemptBase(e *env) {
 func testSharedKey(e *env) {
 	a := e.request()
 	b := e.sharing(a)
-	e.fail(idempotency.Failure{Held: e.acquire(a, 1)}, nil)
-	e.fail(idempotency.Failure{Held: e.acquire(b, 1)}, nil)
-	e.fail(idempotency.Failure{Held: e.acquire(a, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of a"}}, nil)
-	e.fail(idempotency.Failure{Held: e.acquire(b, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of b"}}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(a, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(b, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(a, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of a"}}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(b, 2), Attempt: idempotency.Attempt{Number: 2, Error: "of b"}}, nil)
 	c := e.wants(a, idempotency.StatusAcquired)
 	if c.Attempt != 3 || c.History[len(c.History)-1].Error != "of a" {
 		e.Errorf("attempt %d with history %v, want 3 with the job's own", c.Attempt, c.History)
 	}
 	// One job gives up: the other goes on counting.
-	e.fail(idempotency.Failure{Held: heldBy(a, c), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: heldBy(a, c), Final: true}, nil)
 	e.wants(a, idempotency.StatusClosed)
 	e.complete(e.acquire(b, 3), "by b", nil)
 }
@@ -87,13 +87,13 @@ func testSharedKey(e *env) {
 // A kind that was renamed, or whose key function changed, presents the same run under another key.
 func testOtherKey(e *env) {
 	r := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1)}, nil)
 	r.Key.Scope = "renamed"
-	e.fail(idempotency.Failure{Held: e.acquire(r, 2)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 2)}, nil)
 	r.Key.Value = e.name("key")
-	e.fail(idempotency.Failure{Held: e.acquire(r, 3)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 3)}, nil)
 	r.Key = idempotency.Key{Scope: "storetest", Value: r.Job}
-	e.fail(idempotency.Failure{Held: e.acquire(r, 4), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 4), Final: true}, nil)
 	r.Key.Scope = "renamed"
 	e.wants(r, idempotency.StatusClosed)
 }
@@ -101,7 +101,7 @@ func testOtherKey(e *env) {
 // Field case H2: a failed attempt leaves nothing that a later one could be answered with.
 func testFailuresNotCached(e *env) {
 	r := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Attempt: idempotency.Attempt{Number: 1, Error: "passing"}}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Attempt: idempotency.Attempt{Number: 1, Error: "passing"}}, nil)
 	h := e.acquire(r, 2)
 	e.complete(h, "worked", nil)
 	if c := e.wants(r, idempotency.StatusCompleted); string(c.Result.Data) != "worked" {
@@ -110,7 +110,7 @@ func testFailuresNotCached(e *env) {
 
 	// A permanent error closes the run and caches nothing either: another job with the key really runs.
 	r = e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Final: true}, nil)
 	e.wants(r, idempotency.StatusClosed)
 	e.complete(e.acquire(e.sharing(r), 1), "by another", nil)
 }
@@ -128,12 +128,12 @@ func testHistory(e *env) {
 				e.Errorf("history[%d] is %+v", i, a)
 			}
 		}
-		e.fail(idempotency.Failure{Held: heldBy(r, c), Attempt: idempotency.Attempt{
+		e.fail(idempotency.Failure{Handle: heldBy(r, c), Attempt: idempotency.Attempt{
 			Number: n, Started: started, Ended: started.Add(time.Second), Error: fmt.Sprintf("boom %d", n),
 		}}, nil)
 	}
 	h := e.acquire(r, 4)
-	e.fail(idempotency.Failure{Held: h, Final: true, Attempt: idempotency.Attempt{Number: 4, Error: strings.Repeat("€", 1000)}}, nil)
+	e.fail(idempotency.Failure{Handle: h, Final: true, Attempt: idempotency.Attempt{Number: 4, Error: strings.Repeat("€", 1000)}}, nil)
 	rec := e.get(r.Key)
 	if len(rec.History) != 4 {
 		e.Fatalf("history of %d after the last failure, want 4", len(rec.History))
@@ -148,7 +148,7 @@ func testLongHistory(e *env) {
 	r := e.request()
 	const attempts = idempotency.MaxHistory + 6
 	for n := 1; n <= attempts; n++ {
-		e.fail(idempotency.Failure{Held: e.acquire(r, n), Attempt: idempotency.Attempt{Number: n}}, nil)
+		e.fail(idempotency.Failure{Handle: e.acquire(r, n), Attempt: idempotency.Attempt{Number: n}}, nil)
 	}
 	c := e.wants(r, idempotency.StatusAcquired)
 	if len(c.History) != idempotency.MaxHistory || c.History[len(c.History)-1].Number != attempts {
@@ -158,7 +158,7 @@ func testLongHistory(e *env) {
 
 func testClosed(e *env) {
 	r := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true, Delay: long}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Final: true, Delay: long}, nil)
 	e.wants(r, idempotency.StatusClosed)
 	// Closed belongs to the run, whatever becomes of the key.
 	other := e.sharing(r)
@@ -171,8 +171,8 @@ func testClosed(e *env) {
 
 func testReplay(e *env) {
 	r := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(r, 1), Attempt: idempotency.Attempt{Number: 1}}, nil)
-	e.fail(idempotency.Failure{Held: e.acquire(r, 2), Attempt: idempotency.Attempt{Number: 2}, Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Attempt: idempotency.Attempt{Number: 1}}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(r, 2), Attempt: idempotency.Attempt{Number: 2}, Final: true}, nil)
 	replay := r
 	replay.Run = 1
 	c := e.wants(replay, idempotency.StatusAcquired)
@@ -180,7 +180,7 @@ func testReplay(e *env) {
 		e.Errorf("a replay starts at attempt %d with history %v", c.Attempt, c.History)
 	}
 	e.wants(r, idempotency.StatusClosed)
-	e.fail(idempotency.Failure{Held: heldBy(replay, c)}, nil)
+	e.fail(idempotency.Failure{Handle: heldBy(replay, c)}, nil)
 	h := e.acquire(replay, 2)
 	e.wants(r, idempotency.StatusClosed)
 	e.complete(h, "at last", nil)
@@ -192,7 +192,7 @@ func testReplay(e *env) {
 func testCompletedByOther(e *env) {
 	a := e.request()
 	b := e.sharing(a)
-	e.fail(idempotency.Failure{Held: e.acquire(a, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(a, 1)}, nil)
 	e.complete(e.acquire(b, 1), "by b", nil)
 	if c := e.wants(a, idempotency.StatusCompleted); string(c.Result.Data) != "by b" {
 		e.Errorf("result %q", c.Result.Data)

@@ -37,7 +37,7 @@ type model struct {
 
 // modelHeld is a claim that was acquired once and the reference's token of it.
 type modelHeld struct {
-	idempotency.Held
+	idempotency.Handle
 	claim int
 }
 
@@ -126,8 +126,8 @@ func agree(t *rapid.T, call string, errs []error, ok bool) {
 
 func (m *model) extendOne(t *rapid.T) {
 	h, lease := m.draw(t), m.duration(t, "lease")
-	errs := m.store.Extend(m.Context(), []idempotency.Extension{{Held: h.Held, Lease: lease}})
-	agree(t, "extend", errs, m.ref.extend(h.Held, h.claim, lease))
+	errs := m.store.Extend(m.Context(), []idempotency.Extension{{Handle: h.Handle, Lease: lease}})
+	agree(t, "extend", errs, m.ref.extend(h.Handle, h.claim, lease))
 	m.settle(lease)
 }
 
@@ -135,24 +135,24 @@ func (m *model) completeOne(t *rapid.T) {
 	h, retention := m.draw(t), m.duration(t, "retention")
 	result := fmt.Sprintf("result of %d", h.Token)
 	errs := m.store.Complete(m.Context(), []idempotency.Completion{
-		{Held: h.Held, Result: idempotency.NewResult([]byte(result)), Retention: retention},
+		{Handle: h.Handle, Result: idempotency.NewResult([]byte(result)), Retention: retention},
 	})
-	agree(t, "complete", errs, m.ref.complete(h.Held, h.claim, result, retention))
+	agree(t, "complete", errs, m.ref.complete(h.Handle, h.claim, result, retention))
 	m.settle(retention)
 }
 
 func (m *model) abandonOne(t *rapid.T) {
 	h, delay := m.draw(t), m.duration(t, "delay")
-	errs := m.store.Abandon(m.Context(), []idempotency.Abandonment{{Held: h.Held, Delay: delay}})
-	agree(t, "abandon", errs, m.ref.abandon(h.Held, h.claim, delay))
+	errs := m.store.Abandon(m.Context(), []idempotency.Abandonment{{Handle: h.Handle, Delay: delay}})
+	agree(t, "abandon", errs, m.ref.abandon(h.Handle, h.claim, delay))
 	m.settle(delay)
 }
 
 func (m *model) failOne(t *rapid.T) {
 	h, delay, retention := m.draw(t), m.duration(t, "delay"), m.duration(t, "retention")
 	final := rapid.IntRange(0, 3).Draw(t, "final") == 0
-	errs := m.store.Fail(m.Context(), []idempotency.Failure{{Held: h.Held, Delay: delay, Final: final, Retention: retention}})
-	agree(t, "fail", errs, m.ref.fail(h.Held, h.claim, delay, final, retention))
+	errs := m.store.Fail(m.Context(), []idempotency.Failure{{Handle: h.Handle, Delay: delay, Final: final, Retention: retention}})
+	agree(t, "fail", errs, m.ref.fail(h.Handle, h.claim, delay, final, retention))
 	m.settle(delay, retention)
 }
 

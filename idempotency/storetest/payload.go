@@ -45,11 +45,11 @@ func testConflictRunning(e *env) {
 
 func testConflictFailed(e *env) {
 	first, second := e.amounts()
-	e.fail(idempotency.Failure{Held: e.acquire(first, 1)}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(first, 1)}, nil)
 	e.wants(second, idempotency.StatusConflict)
 	e.abandon(e.acquire(first, 2), 0, nil)
 	e.wants(second, idempotency.StatusConflict)
-	e.fail(idempotency.Failure{Held: e.acquire(first, 2), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(first, 2), Final: true}, nil)
 	h := e.acquire(second, 1)
 	e.wants(first, idempotency.StatusClosed)
 	e.complete(h, "paid 99", nil)
@@ -96,6 +96,6 @@ func testConflictTouchesNothing(e *env) {
 		e.Errorf("a conflict changed the record from %+v to %+v", before, after)
 	}
 	// Nor does it charge or close the refused job: with the key free again, it starts at attempt 1.
-	e.fail(idempotency.Failure{Held: h, Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: h, Final: true}, nil)
 	e.acquire(second, 1)
 }

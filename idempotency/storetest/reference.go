@@ -81,7 +81,7 @@ func (m *reference) claim(r idempotency.Request) (status idempotency.Status, att
 }
 
 // heldKey returns the key that h still holds, or nil.
-func (m *reference) heldKey(h idempotency.Held, claim int) *refKey {
+func (m *reference) heldKey(h idempotency.Handle, claim int) *refKey {
 	k := m.keys[h.Key]
 	if k == nil || k.state != idempotency.StatusAcquired || k.claim != claim || k.holder != (refRunID{h.Job, h.Run}) {
 		return nil
@@ -90,7 +90,7 @@ func (m *reference) heldKey(h idempotency.Held, claim int) *refKey {
 }
 
 // betweenKey returns the key whose last claim h was, if that failed or was abandoned and its run is not given up, or nil.
-func (m *reference) betweenKey(h idempotency.Held, claim int) *refKey {
+func (m *reference) betweenKey(h idempotency.Handle, claim int) *refKey {
 	k := m.keys[h.Key]
 	if k == nil || k.state != 0 || k.claim != claim || k.holder != (refRunID{h.Job, h.Run}) {
 		return nil
@@ -101,7 +101,7 @@ func (m *reference) betweenKey(h idempotency.Held, claim int) *refKey {
 	return k
 }
 
-func (m *reference) extend(h idempotency.Held, claim int, lease time.Duration) bool {
+func (m *reference) extend(h idempotency.Handle, claim int, lease time.Duration) bool {
 	k := m.heldKey(h, claim)
 	if k == nil {
 		return false
@@ -110,7 +110,7 @@ func (m *reference) extend(h idempotency.Held, claim int, lease time.Duration) b
 	return true
 }
 
-func (m *reference) complete(h idempotency.Held, claim int, result string, retention time.Duration) bool {
+func (m *reference) complete(h idempotency.Handle, claim int, result string, retention time.Duration) bool {
 	if k := m.keys[h.Key]; k != nil && k.state == idempotency.StatusCompleted && k.claim == claim && k.holder == (refRunID{h.Job, h.Run}) {
 		return true
 	}
@@ -128,7 +128,7 @@ func (m *reference) complete(h idempotency.Held, claim int, result string, reten
 	return true
 }
 
-func (m *reference) abandon(h idempotency.Held, claim int, delay time.Duration) bool {
+func (m *reference) abandon(h idempotency.Handle, claim int, delay time.Duration) bool {
 	k := m.heldKey(h, claim)
 	if k == nil {
 		return false
@@ -141,7 +141,7 @@ func (m *reference) abandon(h idempotency.Held, claim int, delay time.Duration) 
 	return true
 }
 
-func (m *reference) fail(h idempotency.Held, claim int, delay time.Duration, final bool, retention time.Duration) bool {
+func (m *reference) fail(h idempotency.Handle, claim int, delay time.Duration, final bool, retention time.Duration) bool {
 	k := m.heldKey(h, claim)
 	if k == nil {
 		return false

@@ -42,7 +42,7 @@ func testResultTooLarge(e *env) {
 		"cut by the store":  {Data: data, Size: int64(len(data))},
 	} {
 		r := e.request()
-		c := idempotency.Completion{Held: e.acquire(r, 1), Result: result}
+		c := idempotency.Completion{Handle: e.acquire(r, 1), Result: result}
 		e.answered("complete", e.store.Complete(e.Context(), []idempotency.Completion{c}), nil)
 		for _, got := range []idempotency.Result{e.wants(r, idempotency.StatusCompleted).Result, e.get(r.Key).Result} {
 			if !got.Omitted || got.Data != nil || got.Size != 10<<20 || got.SHA256 != sha256.Sum256(data) {

@@ -16,9 +16,9 @@ func retentionTests() []testCase {
 	}
 }
 
-func (e *env) completeFor(h idempotency.Held, retention time.Duration) {
+func (e *env) completeFor(h idempotency.Handle, retention time.Duration) {
 	e.Helper()
-	c := idempotency.Completion{Held: h, Retention: retention}
+	c := idempotency.Completion{Handle: h, Retention: retention}
 	e.answered("complete", e.store.Complete(e.Context(), []idempotency.Completion{c}), nil)
 }
 
@@ -45,10 +45,10 @@ func testClosedExpires(e *env) {
 	shared := e.request()
 	other := e.sharing(shared)
 	for _, r := range []idempotency.Request{shared, other} {
-		e.fail(idempotency.Failure{Held: e.acquire(r, 1), Final: true, Retention: e.short}, nil)
+		e.fail(idempotency.Failure{Handle: e.acquire(r, 1), Final: true, Retention: e.short}, nil)
 	}
 	kept := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(kept, 1), Final: true, Retention: long}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(kept, 1), Final: true, Retention: long}, nil)
 	e.pass(e.short)
 	e.expireAll()
 	e.gone(shared.Key)
@@ -61,11 +61,11 @@ func testUnfinishedStays(e *env) {
 	e.acquire(running, 1)
 	crashed.Lease = e.short
 	e.acquire(crashed, 1)
-	e.fail(idempotency.Failure{Held: e.acquire(failed, 1), Retention: e.short}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(failed, 1), Retention: e.short}, nil)
 	e.abandon(e.acquire(abandoned, 1), 0, nil)
 	// A key whose run was closed is unfinished again once another job claims it, and so is a closed-over ledger entry.
 	reclaimed := e.request()
-	e.fail(idempotency.Failure{Held: e.acquire(reclaimed, 1), Final: true, Retention: e.short}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(reclaimed, 1), Final: true, Retention: e.short}, nil)
 	reclaimed = e.sharing(reclaimed)
 	e.acquire(reclaimed, 1)
 	e.pass(2 * e.short)
@@ -107,7 +107,7 @@ func testExpireLimit(e *env) {
 func testDefaultRetention(e *env) {
 	completed, closed := e.request(), e.request()
 	e.completeFor(e.acquire(completed, 1), 0)
-	e.fail(idempotency.Failure{Held: e.acquire(closed, 1), Final: true}, nil)
+	e.fail(idempotency.Failure{Handle: e.acquire(closed, 1), Final: true}, nil)
 	until := e.get(completed.Key).Until
 	e.pass(e.short)
 	e.expireAll()

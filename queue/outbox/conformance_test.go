@@ -144,7 +144,7 @@ func everyByte() []byte {
 
 func commitsBytes(r *rig) {
 	a, b := r.queue("bytes-a"), r.queue("bytes-b")
-	header, err := queue.EncodeEnvelope(queue.Envelope{ID: "j1", Kind: "k", EnqueuedAt: time.Unix(1e9, 0), Key: "\x00é", Headers: map[string]string{"x": "ü\x00"}})
+	header, err := queue.Envelope{ID: "j1", Kind: "k", EnqueuedAt: time.Unix(1e9, 0), Key: "\x00é", Headers: map[string]string{"x": "ü\x00"}}.Encode()
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -89,7 +89,7 @@ type faultyJoinClaims struct {
 	store idempotency.Joinable
 }
 
-func (w *faultyJoinClaims) Begin(ctx context.Context, h idempotency.Held) (idempotency.Tx, error) {
+func (w *faultyJoinClaims) Begin(ctx context.Context, h idempotency.Handle) (idempotency.Tx, error) {
 	if err := w.cut(); err != nil {
 		return nil, err
 	}

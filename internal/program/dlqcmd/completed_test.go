@@ -24,8 +24,8 @@ func complete(t *testing.T, s *backends.Set, key string, payload []byte) {
 	if c.Status != idempotency.StatusAcquired {
 		t.Fatalf("claim of %s is %s: %v", key, c.Status, c.Err)
 	}
-	held := idempotency.Held{Key: k, Job: "other-" + key, Token: c.Token}
-	if err := s.Claims.Complete(t.Context(), []idempotency.Completion{{Held: held}})[0]; err != nil {
+	held := idempotency.Handle{Key: k, Job: "other-" + key, Token: c.Token}
+	if err := s.Claims.Complete(t.Context(), []idempotency.Completion{{Handle: held}})[0]; err != nil {
 		t.Fatal(err)
 	}
 }

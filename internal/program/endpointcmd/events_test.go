@@ -130,10 +130,10 @@ func TestShowEventStates(t *testing.T) {
 		if n, err := s.Letters.Purge(ctx, dlq.Filter{Destination: "purged"}); n != 1 || err != nil {
 			t.Fatalf("purged %d, %v", n, err)
 		}
-		held := idempotency.Held{Key: idempotency.Key{Scope: webhook.KindDeliver, Value: "done:evt_2"}, Job: "done:evt_2"}
+		held := idempotency.Handle{Key: idempotency.Key{Scope: webhook.KindDeliver, Value: "done:evt_2"}, Job: "done:evt_2"}
 		claim := s.Claims.Claim(ctx, []idempotency.Request{{Key: held.Key, Job: held.Job, Owner: "w", Lease: time.Minute}})[0]
 		held.Token = claim.Token
-		if err := errors.Join(claim.Err, s.Claims.Complete(ctx, []idempotency.Completion{{Held: held}})[0]); err != nil {
+		if err := errors.Join(claim.Err, s.Claims.Complete(ctx, []idempotency.Completion{{Handle: held}})[0]); err != nil {
 			t.Fatal(err)
 		}
 		replay, err := replay.New(replay.Config{ID: "r", Store: s.Letters, Broker: s.Broker, Filter: dlq.Filter{Destination: "replayed"}})

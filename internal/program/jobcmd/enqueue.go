@@ -182,10 +182,10 @@ func (f enqueueFlags) job(kind string, now time.Time) (worker.NewJob, error) {
 
 // checkEnvelope finds what no job may be called, before a file is made for it, and names it as the command line does.
 func checkEnvelope(job worker.NewJob, now time.Time) error {
-	_, err := queue.EncodeEnvelope(queue.Envelope{
+	_, err := queue.Envelope{
 		ID: cmp.Or(job.ID, "made-later"), Kind: job.Kind, Version: job.Version, Key: job.Key, Destination: job.Destination,
 		EnqueuedAt: now, Headers: job.Headers,
-	})
+	}.Encode()
 	var bad *queue.EnvelopeError
 	if !errors.As(err, &bad) {
 		return err

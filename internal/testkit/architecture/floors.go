@@ -15,7 +15,7 @@ type Floor int
 
 // The floors, lowest first.
 const (
-	// Stamps are what policies count time with.
+	// Stamps are what policies count time with, and what ports share with the worker.
 	Stamps Floor = iota
 	// Breakers own the words that other policies share, such as Outcome.
 	Breakers
@@ -61,7 +61,7 @@ const (
 // row of their own.
 var places = map[string]Floor{
 	"queue": Policies, "queue/inspect": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
-	"schedule/...": Policies, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
+	"schedule/...": Policies, "internal/handlertx": Stamps, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
 	"internal/storage/...": Engines, "migrations": Engines,
 	"dlq": Letters, "dlq/audit": Letters, "dlq/replay": Letters,
 	"queue/...": Drivers, "idempotency/...": Drivers, "dlq/...": Drivers, "internal/fleet": Drivers, "internal/fleet/...": Drivers,
