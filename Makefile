@@ -3,11 +3,9 @@
 GO            ?= go
 BIN           := $(CURDIR)/.bin
 GOLANGCI_VER  := v2.15.0
-GOFUMPT_VER   := v0.12.0
 VULN_VER      := v1.9.0
 # Point these at a binary that is already there to save building it: make check GOLANGCI=/usr/local/bin/golangci-lint
 GOLANGCI      ?= $(BIN)/golangci-lint
-GOFUMPT       ?= $(BIN)/gofumpt
 VULN          ?= $(BIN)/govulncheck
 
 # Many tests wait for brokers, leases and delays: more of them at once than there are cores. Packages under the race detector and those without it
@@ -32,7 +30,7 @@ UNRACED       ?= (faulttest|faults|kills)$$|/queuetest$$
 # SQLite is C in the clothes of Go and guards its memory itself. Watched by the detector it is five times as slow, and takes half a minute to compile.
 RACE_FLAGS    ?= -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 # What is tested has been vetted by make check.
-GOTEST_FLAGS   = -vet=off -timeout $(TEST_TIMEOUT)
+GOTEST_FLAGS   = -vet=off -ldflags=-s -timeout $(TEST_TIMEOUT)
 
 PACKAGES       = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
 ALL_PKGS       = $(filter $(LONGEST:%=$(MODULE)/%),$(PACKAGES)) $(filter-out $(LONGEST:%=$(MODULE)/%),$(PACKAGES))
@@ -46,17 +44,17 @@ SHELL         := bash
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-check: fmt lint build arch ## formatting, vet and lint, build, architecture
+check: lint build arch ## formatting, vet and lint, build, architecture
 
-fmt: $(BIN)/.gofumpt-$(GOFUMPT_VER)
-	@out=$$($(GOFUMPT) -l . ) || exit 1; \
-	if [ -n "$$out" ]; then echo "not formatted (run $(GOFUMPT) -w on them):"; echo "$$out"; exit 1; fi
+fmt: $(BIN)/.golangci-$(GOLANGCI_VER) ## format the code
+	$(GOLANGCI) fmt
 
 vet: ## go vet alone; lint has it too
 	$(GO) vet ./...
 
+# Lint reads what the compiler knows of each package. With the flags of the tests that is compiled once for both.
 lint: $(BIN)/.golangci-$(GOLANGCI_VER)
-	$(GOLANGCI) run --allow-parallel-runners ./...
+	GOFLAGS='$(if $(filter-out 0,$(RACE)),$(RACE_FLAGS))' $(GOLANGCI) run --allow-parallel-runners ./...
 
 build:
 	$(GO) build ./...
@@ -97,14 +95,11 @@ services: ## use or start RabbitMQ, PostgreSQL and an SQS server for the tests (
 services-stop: ## end the servers that make services started
 	@deploy/services/services.sh stop
 
-tools: $(BIN)/.golangci-$(GOLANGCI_VER) $(BIN)/.gofumpt-$(GOFUMPT_VER) $(BIN)/.govulncheck-$(VULN_VER) ## build the pinned tools into .bin
+tools: $(BIN)/.golangci-$(GOLANGCI_VER) $(BIN)/.govulncheck-$(VULN_VER) ## build the pinned tools into .bin
 
 # A stamp carries the version in its name, so that a new version is a new target. A tool given from outside is not built.
 $(BIN)/.golangci-$(GOLANGCI_VER):
 	@$(call install,$(GOLANGCI),golangci-lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VER))
-
-$(BIN)/.gofumpt-$(GOFUMPT_VER):
-	@$(call install,$(GOFUMPT),gofumpt,mvdan.cc/gofumpt@$(GOFUMPT_VER))
 
 $(BIN)/.govulncheck-$(VULN_VER):
 	@$(call install,$(VULN),govulncheck,golang.org/x/vuln/cmd/govulncheck@$(VULN_VER))

@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -56,12 +57,12 @@ func TestWhatWasLeftBefore(t *testing.T) {
 		ok(t, call(t, "", env, append([]string{"endpoints", "edit", "shop", "--url", receiver.URL, "--allow-http", "--header", "X-Shop=8"}, open...)...))
 		var seen record
 		program := startWith(t, env, seen.withRefused, append(open, "--admin-addr", "off")...)
-		eventually(t, "the jobs ran", func() bool { return depth(t, db, "default") == [3]int{} })
+		eventually.True(t, "the jobs ran", func() bool { return depth(t, db, "default") == [3]int{} })
 		if got := <-received; !strings.HasPrefix(got, "8 ") || !strings.HasSuffix(got, `{"invoice":7}`) {
 			t.Errorf("delivered %q", got)
 		}
 		ok(t, call(t, "", env, append([]string{"dlq", "replay", "--id", "dead.0", "--yes"}, open...)...))
-		eventually(t, "the dead letter ran", func() bool { return len(seen.find("dead")) > 0 })
+		eventually.True(t, "the dead letter ran", func() bool { return len(seen.find("dead")) > 0 })
 		if code := program.end(); code != 0 {
 			t.Errorf("exit code %d\n%s", code, program.log)
 		}
@@ -90,9 +91,9 @@ func TestWhatWasLeftBefore(t *testing.T) {
 		}
 		var seen record
 		program := startWith(t, env, seen.withRefused, append(open, "--set", "outbox.relay=true", "--admin-addr", "off")...)
-		eventually(t, "the outbox row ran", func() bool { return seen.find("boxed") != "" })
+		eventually.True(t, "the outbox row ran", func() bool { return seen.find("boxed") != "" })
 		ok(t, call(t, "", env, append([]string{"dlq", "replay", "--id", "dead.0", "--yes"}, open...)...))
-		eventually(t, "the dead letter ran", func() bool { return seen.find("dead") != "" })
+		eventually.True(t, "the dead letter ran", func() bool { return seen.find("dead") != "" })
 		if code := program.end(); code != 0 {
 			t.Errorf("exit code %d\n%s", code, program.log)
 		}
@@ -132,7 +133,7 @@ func runSent(t *testing.T, open []string) {
 	t.Helper()
 	var seen record
 	program := startWith(t, nil, seen.withRefused, append(open, "--admin-addr", "off")...)
-	eventually(t, "the message ran", func() bool { return seen.find("sent") != "" })
+	eventually.True(t, "the message ran", func() bool { return seen.find("sent") != "" })
 	if code := program.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, program.log)
 	}

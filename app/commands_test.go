@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/app"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -62,7 +63,7 @@ func TestEnqueueRunDelivered(t *testing.T) {
 
 	var seen record
 	program := start(t, seen.setup, "--db", db, "--admin-addr", "off")
-	eventually(t, "both jobs ran", func() bool { return len(seen.sorted()) == 2 && depth(t, db, "default") == [3]int{0, 1, 0} })
+	eventually.True(t, "both jobs ran", func() bool { return len(seen.sorted()) == 2 && depth(t, db, "default") == [3]int{0, 1, 0} })
 	if code := program.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, program.log)
 	}

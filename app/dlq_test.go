@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/dlqcmd"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -29,7 +30,7 @@ func TestDLQCommandsOfAProgram(t *testing.T) {
 		worker.Handle(reg, worker.Kind[[]byte]{Name: "bad"}, dies)
 		return nil
 	}, "--db", db, "--admin-addr", "off")
-	eventually(t, "all are dead", func() bool {
+	eventually.True(t, "all are dead", func() bool {
 		return strings.Count(dlqReplay(t, "list", "--db", db).out, "\n") == 4
 	})
 	if code := r.end(); code != 0 {

@@ -24,6 +24,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/config"
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -237,7 +238,7 @@ func explainWhatRuns(t *testing.T, c *cast) {
 	c.enqueue("quick", "again", "--key", "paid")
 	ok(t, c.call("enqueue", "quick", "other payload", "--id", "other", "--key", "paid"))
 	c.becomes("other", "dead", "idempotency_mismatch")
-	eventually(t, "the duplicate is acked", func() bool {
+	eventually.True(t, "the duplicate is acked", func() bool {
 		return depth(t, c.db, "default") == [3]int{0, 1, 4} || depth(t, c.db, "default") == [3]int{0, 0, 5}
 	})
 	close(c.open)
@@ -318,7 +319,7 @@ func (c *cast) afterDeath() {
 	}
 	w := c.run()
 	c.becomes("dead", "dead")
-	eventually(t, "the replay dies as well", func() bool { return len(c.explain("dead").Jobs[0].DeadLetters) == 2 })
+	eventually.True(t, "the replay dies as well", func() bool { return len(c.explain("dead").Jobs[0].DeadLetters) == 2 })
 	if code := w.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, w.log)
 	}
@@ -380,12 +381,12 @@ func TestExplainAKilledWorker(t *testing.T) {
 	program("enqueue", "hang", "--id", "h")
 	p := spawn(t, dir, nil)
 	p.await("begun h 1")
-	eventually(t, "explain sees both", func() bool {
+	eventually.True(t, "explain sees both", func() bool {
 		return strings.Contains(program("explain", "q"), "job q is done: it was completed") && strings.Contains(program("explain", "h"), "job h is running: attempt 1 of 4, at ")
 	})
 	p.signal(os.Kill)
 	p.exit()
-	eventually(t, "explain sees that its worker is lost", func() bool {
+	eventually.True(t, "explain sees that its worker is lost", func() bool {
 		text := program("explain", "h")
 		return strings.Contains(text, "job h is next in queue default, since ") && strings.Contains(text, " died or lost it: its claim ran out")
 	})
@@ -410,12 +411,12 @@ func TestExplainBesideABrokerThatCannotTell(t *testing.T) {
 	says := func(id, what string) {
 		t.Helper()
 		last := result{}
-		eventually(t, id+": "+what, func() bool {
+		eventually.True(t, id+": "+what, func() bool {
 			last = call(t, "", settings, "explain", id)
 			return last.code == 0 && strings.HasPrefix(last.out, "job "+id+" "+what) && strings.Contains(last.out, "note: sqs cannot be asked where one message is")
 		})
 	}
-	eventually(t, "the worker runs", func() bool { return strings.Contains(w.log.String(), "worker starts") })
+	eventually.True(t, "the worker runs", func() bool { return strings.Contains(w.log.String(), "worker starts") })
 	enqueue("fail", "tried")
 	says("tried", "waits for attempt 2 of 4")
 	enqueue("die", "dead")

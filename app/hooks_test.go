@@ -20,6 +20,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -83,7 +84,7 @@ var adminAddress = regexp.MustCompile(`admin=(127\.0\.0\.1:\d+)`)
 func spawnHooks(t *testing.T, dir string, env []string) *hookSite {
 	t.Helper()
 	s := &hookSite{process: spawn(t, dir, env, "--admin-addr", "127.0.0.1:0")}
-	eventually(t, "the worker is ready", func() bool {
+	eventually.True(t, "the worker is ready", func() bool {
 		if found := adminAddress.FindStringSubmatch(s.log.String()); found != nil {
 			s.url = "http://" + found[1]
 			status, _ := s.ask(t, "GET", "/readyz", "")
@@ -122,7 +123,7 @@ func (s *hookSite) ask(t *testing.T, method, path, body string) (int, string) {
 func (s *hookSite) sees(t *testing.T, state string, n int) {
 	t.Helper()
 	line := fmt.Sprintf("caisson_webhook_endpoints{state=%q} %d\n", state, n)
-	eventually(t, "the worker sees "+strings.TrimSpace(line), func() bool {
+	eventually.True(t, "the worker sees "+strings.TrimSpace(line), func() bool {
 		_, text := s.ask(t, "GET", "/metrics", "")
 		return strings.Contains(text, line)
 	})
@@ -181,23 +182,23 @@ func acrossProcesses(t *testing.T, env []string) {
 		t.Fatalf("%d endpoints get the event, want 1", n)
 	}
 	two.publish(t, "evt-1", payload) // the same again
-	eventually(t, "the first event came", func() bool { return len(r.got()) == 1 })
+	eventually.True(t, "the first event came", func() bool { return len(r.got()) == 1 })
 
 	command("endpoints", "pause", "shop", "--reason", "maintenance")
 	one.sees(t, "paused", 1)
 	two.sees(t, "paused", 1)
 	two.publish(t, "evt-2", payload)
-	eventually(t, "the second event is held", func() bool {
+	eventually.True(t, "the second event is held", func() bool {
 		return strings.Contains(call(t, "", env, "explain", "shop:evt-2", "--db", db, "--json").out, `"held"`)
 	})
 	if status, text := one.ask(t, "POST", "/v1/endpoints/shop/enable", ""); status != http.StatusOK {
 		t.Fatalf("enable: %d %s", status, text)
 	}
-	eventually(t, "the held event came", func() bool { return len(r.got()) == 2 })
+	eventually.True(t, "the held event came", func() bool { return len(r.got()) == 2 })
 	if want := []string{"evt-1 " + payload, "evt-2 " + payload}; !slices.Equal(r.got(), want) {
 		t.Errorf("came %q, want %q", r.got(), want)
 	}
-	eventually(t, "both calls are logged", func() bool {
+	eventually.True(t, "both calls are logged", func() bool {
 		_, text := two.ask(t, "GET", "/v1/endpoints/shop/attempts", "")
 		return strings.Count(text, `"status":200`) == 2
 	})
@@ -206,7 +207,7 @@ func acrossProcesses(t *testing.T, env []string) {
 		t.Errorf("test printed %q", out)
 	}
 	command("endpoints", "resend", "shop", "evt-1")
-	eventually(t, "the first event came again", func() bool { return len(r.got()) == 4 })
+	eventually.True(t, "the first event came again", func() bool { return len(r.got()) == 4 })
 	if out := command("endpoints", "recover", "shop", "--since", "1h"); out != "enqueued 0 events that had no attempt, and replayed 0 dead letters\n" {
 		t.Errorf("recover printed %q", out)
 	}

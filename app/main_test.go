@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -127,18 +126,6 @@ func depth(t *testing.T, db, name string) [3]int {
 	}
 	t.Fatalf("no queue %q in %v", name, list)
 	return [3]int{}
-}
-
-// eventually waits until done says so.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
 }
 
 // buffer is a strings.Builder that a running program may write to while a test reads.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -43,7 +44,7 @@ func TestOutboxCommands(t *testing.T) {
 			Attempts   int
 		}
 	}
-	eventually(t, "both are refused", func() bool {
+	eventually.True(t, "both are refused", func() bool {
 		r := tool("refused", "--json")
 		return r.code == 0 && json.Unmarshal([]byte(r.out), &list) == nil && len(list.Refused) == 2
 	})
@@ -57,7 +58,7 @@ func TestOutboxCommands(t *testing.T) {
 	if r := tool("discard", row, row, "987654321", "--yes"); r.code != 4 || r.out != "deleted 1 refused job\n" || !strings.Contains(r.err, "1 row not refused") {
 		t.Errorf("discard: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
-	eventually(t, "the relay shows what it has before it", func() bool {
+	eventually.True(t, "the relay shows what it has before it", func() bool {
 		_, metrics := probe(t, "http://"+addr+"/metrics")
 		return strings.Contains(metrics, `caisson_outbox_pending_jobs{state="stuck"} 0`)
 	})
@@ -69,7 +70,7 @@ func TestOutboxCommands(t *testing.T) {
 		t.Errorf("retry: exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 	relay = startCommand(t, db.env, nil, "relay", "--db", file, "--admin-addr", "off")
-	eventually(t, "the other is published", func() bool {
+	eventually.True(t, "the other is published", func() bool {
 		r := tool("status")
 		return r.code == 0 && strings.Contains(r.out, "\n0      0        0      -")
 	})

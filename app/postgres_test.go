@@ -22,6 +22,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/outbox"
@@ -63,15 +64,15 @@ func TestLifeOnPostgres(t *testing.T) {
 			}
 			inBroker := func(n int, what string) {
 				if broker == "rabbitmq" { // where dlq.mirror is on
-					eventually(t, what, func() bool { return depthOf(t, env, queue.DLQ(name)) == n })
+					eventually.True(t, what, func() bool { return depthOf(t, env, queue.DLQ(name)) == n })
 				}
 			}
 			command("version", "migrate", "up")
 			worker := spawn(t, dir, env)
 			if broker == "rabbitmq" { // whose queue the worker makes
-				eventually(t, "the worker works", func() bool { return strings.Contains(worker.log.String(), "worker starts") })
+				eventually.True(t, "the worker works", func() bool { return strings.Contains(worker.log.String(), "worker starts") })
 			}
-			eventually(t, "enqueued", func() bool { return call(t, "", env, "enqueue", "quick", "--id", "first").code == 0 })
+			eventually.True(t, "enqueued", func() bool { return call(t, "", env, "enqueue", "quick", "--id", "first").code == 0 })
 			worker.await("done first 1")
 			command("bad", "enqueue", "pay", "--id", "bad", "--key", "k")
 			letters := func(args ...string) string {
@@ -87,7 +88,7 @@ func TestLifeOnPostgres(t *testing.T) {
 				}
 				return string(out)
 			}
-			eventually(t, "the job is dead", func() bool { return strings.Contains(letters("list"), "bad.0") })
+			eventually.True(t, "the job is dead", func() bool { return strings.Contains(letters("list"), "bad.0") })
 			inBroker(1, "the dead letter is copied")
 			if out := letters("show", "bad.0"); !strings.Contains(out, "card refused") {
 				t.Errorf("show prints\n%s", out)
@@ -100,7 +101,7 @@ func TestLifeOnPostgres(t *testing.T) {
 			command("again", "enqueue", "pay", "--id", "again", "--key", "k") // a duplicate by its key
 			command("last", "enqueue", "quick", "--id", "last")
 			worker.await("done last 1")
-			eventually(t, "the key is completed", func() bool { return db.completed(t, "pay", "k") })
+			eventually.True(t, "the key is completed", func() bool { return db.completed(t, "pay", "k") })
 			inBroker(0, "the copy is swept away")
 			stop(t, worker)
 			if got := strings.Join(worker.lines(), ", "); strings.Count(got, "paid") != 1 {
@@ -203,23 +204,23 @@ func TestDatabaseComesAndGoes(t *testing.T) {
 	worker := spawn(t, dir, env, "--admin-addr", admin)
 	unready := func(want string) {
 		t.Helper()
-		eventually(t, "readiness says "+want, func() bool {
+		eventually.True(t, "readiness says "+want, func() bool {
 			code, body := probe(t, "http://"+admin+"/readyz")
 			silentOn(t, body)
 			return code == http.StatusServiceUnavailable && strings.Contains(body, want)
 		})
 	}
 	unready("connecting to postgres at " + server.Addr() + "/postgres")
-	eventually(t, "the log tells", func() bool { return strings.Contains(worker.log.String(), "waiting for it") })
+	eventually.True(t, "the log tells", func() bool { return strings.Contains(worker.log.String(), "waiting for it") })
 	server.Start(t)
 	ready := func() {
 		t.Helper()
-		eventually(t, "ready", func() bool { code, _ := probe(t, "http://"+admin+"/readyz"); return code == http.StatusOK })
+		eventually.True(t, "ready", func() bool { code, _ := probe(t, "http://"+admin+"/readyz"); return code == http.StatusOK })
 	}
 	ready()
 	ok(t, call(t, "", env, append([]string{"enqueue", "pay", "--id", "one"}, onFile...)...))
 	worker.await("paid one 1")
-	eventually(t, "connections are measured", func() bool {
+	eventually.True(t, "connections are measured", func() bool {
 		_, body := probe(t, "http://"+admin+"/metrics")
 		return strings.Contains(body, `caisson_store_connections{state="idle"}`) && strings.Contains(body, "caisson_store_connections_max 20")
 	})
@@ -278,14 +279,14 @@ func TestRelayCommands(t *testing.T) {
 	settings := []string{"--db", file, "--admin-addr", "off"}
 	insert("alone")
 	relay := startCommand(t, db.env, nil, "relay", settings...)
-	eventually(t, "the job is in its queue", func() bool {
+	eventually.True(t, "the job is in its queue", func() bool {
 		r := call(t, "", nil, "queues", "--db", file)
 		return r.code == 0 && strings.Contains(r.out, "default  1")
 	})
 	worked := new(record)
 	both := startWith(t, db.env, worked.setup, append(settings, "--set", "outbox.relay=true")...)
 	insert("beside")
-	eventually(t, "both jobs ran", func() bool { return len(worked.sorted()) == 2 })
+	eventually.True(t, "both jobs ran", func() bool { return len(worked.sorted()) == 2 })
 	for _, r := range []*running{relay, both} {
 		if code := r.end(); code != 0 {
 			t.Errorf("exit code %d\n%s", code, r.log)

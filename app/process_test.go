@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // process is a program of its own: the test binary with the kinds of programKinds.
@@ -84,7 +86,7 @@ func (p *process) lines() []string {
 
 func (p *process) await(line string) {
 	p.t.Helper()
-	eventually(p.t, "effect "+line, func() bool {
+	eventually.True(p.t, "effect "+line, func() bool {
 		for _, l := range p.lines() {
 			if l == line {
 				return true
@@ -101,7 +103,7 @@ func TestStopFlushesAcks(t *testing.T) {
 	db := filepath.Join(dir, "q.db")
 	ok(t, call(t, "", nil, "enqueue", "quick", "--count", "3", "--id", "j", "--db", db))
 	p := spawn(t, dir, nil)
-	eventually(t, "the third job ended", func() bool { return len(p.lines()) == 3 })
+	eventually.True(t, "the third job ended", func() bool { return len(p.lines()) == 3 })
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(); code != 0 {
 		t.Fatalf("exit code %d\n%s", code, p.log)
@@ -136,7 +138,7 @@ func TestLostLogReaderStopsNothing(t *testing.T) {
 	}
 	db := filepath.Join(dir, "q.db")
 	ok(t, call(t, "", nil, "enqueue", "quick", "--count", "3", "--id", "j", "--db", db))
-	eventually(t, "the third job ended", func() bool { return len(p.lines()) == 3 })
+	eventually.True(t, "the third job ended", func() bool { return len(p.lines()) == 3 })
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -177,7 +179,7 @@ func TestSecondSignalExitsAtOnce(t *testing.T) {
 	p := spawn(t, dir, nil, "--stop-grace", "10m")
 	p.await("begun deaf 1")
 	p.signal(syscall.SIGTERM)
-	eventually(t, "the stop has begun", func() bool { return strings.Contains(p.log.String(), "stopping") })
+	eventually.True(t, "the stop has begun", func() bool { return strings.Contains(p.log.String(), "stopping") })
 	p.signal(syscall.SIGTERM)
 	if code := p.exit(); code != 130 {
 		t.Errorf("exit code %d, want 130\n%s", code, p.log)
@@ -200,7 +202,7 @@ func TestKilledWorkerIsReplaced(t *testing.T) {
 	}
 	second := spawn(t, dir, []string{envObey + "=1"})
 	second.await("done cut 2")
-	eventually(t, "the job is acked", func() bool { return depth(t, db, "default") == [3]int{} })
+	eventually.True(t, "the job is acked", func() bool { return depth(t, db, "default") == [3]int{} })
 	second.signal(syscall.SIGTERM)
 	if code := second.exit(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, second.log)

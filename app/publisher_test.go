@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/app"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/queue/outbox"
 	"github.com/caisson-go/caisson/schedule"
 	"github.com/caisson-go/caisson/webhook"
@@ -103,7 +104,7 @@ func TestOpenPublisher(t *testing.T) {
 		}
 	}
 	ok(t, call(t, "", p.env, "endpoints", "add", "late", "https://example.com/", "--tenant", "late"))
-	eventually(t, "the publisher sees an endpoint that is added", func() bool {
+	eventually.True(t, "the publisher sees an endpoint that is added", func() bool {
 		published, err := publisher.Publish(t.Context(), webhook.Event{ID: "late", Type: "late", Tenant: "late"})
 		return err == nil && published.Endpoints == 1
 	})
@@ -112,7 +113,7 @@ func TestOpenPublisher(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := startWith(t, p.env, nil)
-	eventually(t, "both events came to both endpoints", func() bool { return slices.Equal(p.got(t), []string{"e1 e1", "e2 e2"}) })
+	eventually.True(t, "both events came to both endpoints", func() bool { return slices.Equal(p.got(t), []string{"e1 e1", "e2 e2"}) })
 	if code := w.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, w.log)
 	}
@@ -202,7 +203,7 @@ func TestPublishFromAHandler(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{`invoice-2-paid {"number":2}`}
-	eventually(t, "the event came to both endpoints, and its job is done", func() bool { return slices.Equal(p.got(t), want) && runs.Load() == 3 })
+	eventually.True(t, "the event came to both endpoints, and its job is done", func() bool { return slices.Equal(p.got(t), want) && runs.Load() == 3 })
 	if code := w.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, w.log)
 	}

@@ -14,6 +14,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -53,7 +54,7 @@ func TestStopSpendsNoAttempt(t *testing.T) {
 	if n := <-begun; n != 1 {
 		t.Errorf("after the stop the attempt is number %d, want 1 again", n)
 	}
-	eventually(t, "the job is done", func() bool { return depth(t, db, "default") == [3]int{} })
+	eventually.True(t, "the job is done", func() bool { return depth(t, db, "default") == [3]int{} })
 	if code := second.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, second.log)
 	}
@@ -66,7 +67,7 @@ func TestStopSpendsNoAttempt(t *testing.T) {
 func adminAddr(t *testing.T, r *running) string {
 	t.Helper()
 	var addr string
-	eventually(t, "the admin server listens", func() bool {
+	eventually.True(t, "the admin server listens", func() bool {
 		for line := range strings.Lines(r.log.String()) {
 			var entry struct{ Msg, Admin string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Msg == "worker starts" {
@@ -108,7 +109,7 @@ func TestAdminServer(t *testing.T) {
 	ok(t, call(t, "", nil, "enqueue", "note", "x", "--id", "a", "--db", db))
 	program := start(t, seen.setup, "--db", db, "--admin-addr", "127.0.0.1:0", "--set", "admin.user=ops", "--set", "admin.password=pw")
 	url := adminAddr(t, program)
-	eventually(t, "ready, and the job counted", func() bool {
+	eventually.True(t, "ready, and the job counted", func() bool {
 		status, _ := ask(t, "GET", url+"/readyz", "ops", "pw")
 		_, metrics := ask(t, "GET", url+"/metrics", "ops", "pw")
 		return status == 200 && strings.Contains(metrics, `kind="note"`)
@@ -155,7 +156,7 @@ func TestAdminAddressInUse(t *testing.T) {
 	var seen record
 	first := start(t, seen.setup, "--db", db)
 	second := start(t, seen.setup, "--db", db)
-	eventually(t, "both run", func() bool {
+	eventually.True(t, "both run", func() bool {
 		return strings.Contains(first.log.String(), "worker starts") && strings.Contains(second.log.String(), "worker starts")
 	})
 	if log := first.log.String() + second.log.String(); !strings.Contains(log, "no admin server") {
@@ -210,7 +211,7 @@ webhook:
 	if body := <-got; body != `{"a": 1.0} blue` {
 		t.Errorf("received %q", body)
 	}
-	eventually(t, "acked", func() bool { return depth(t, db, "default") == [3]int{} })
+	eventually.True(t, "acked", func() bool { return depth(t, db, "default") == [3]int{} })
 	if code := program.end(); code != 0 {
 		t.Errorf("exit code %d\n%s", code, program.log)
 	}

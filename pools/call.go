@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/pools/budget"
 )
@@ -99,7 +100,7 @@ func (p *Policy[T]) attempts(ctx context.Context, a *account, fn func(context.Co
 		if !p.mayRetry(a, p.cfg.retryOf(err), false) {
 			return v, err
 		}
-		if !sleep(ctx, delay) {
+		if !pause.For(ctx, delay) {
 			return v, err
 		}
 		p.note(&p.stats.retried, CallEventRetried)
@@ -126,18 +127,6 @@ func (p *Policy[T]) mayRetry(a *account, t budget.Try, hedge bool) bool {
 		return false
 	}
 	return true
-}
-
-// sleep waits for d; false if ctx was done first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 func (p *Policy[T]) note(counter *atomic.Uint64, e CallEvent) {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools/budget"
 )
 
@@ -24,7 +25,7 @@ type replica struct {
 func (r *replica) call(ctx context.Context) (string, error) {
 	i := int(r.calls.Add(1)) - 1
 	defer r.ended.Add(1)
-	if !sleep(ctx, r.takes[i]) {
+	if !pause.For(ctx, r.takes[i]) {
 		r.cancelled.Add(1)
 		return "", ctx.Err()
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -47,13 +48,13 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Timeouts.Dial, 5*time.Second)
-	setDefault(&c.Timeouts.TLS, 5*time.Second)
-	setDefault(&c.Timeouts.Header, 15*time.Second)
-	setDefault(&c.Timeouts.Total, 26*time.Second)
-	setDefault(&c.Timeouts.Idle, 30*time.Second)
-	setDefault(&c.UserAgent, "caisson-webhook/"+version())
-	setDefault(&c.UnknownEndpointAfter, DefaultUnknownEndpointAfter)
+	c.Timeouts.Dial = cmp.Or(c.Timeouts.Dial, 5*time.Second)
+	c.Timeouts.TLS = cmp.Or(c.Timeouts.TLS, 5*time.Second)
+	c.Timeouts.Header = cmp.Or(c.Timeouts.Header, 15*time.Second)
+	c.Timeouts.Total = cmp.Or(c.Timeouts.Total, 26*time.Second)
+	c.Timeouts.Idle = cmp.Or(c.Timeouts.Idle, 30*time.Second)
+	c.UserAgent = cmp.Or(c.UserAgent, "caisson-webhook/"+version())
+	c.UnknownEndpointAfter = cmp.Or(c.UnknownEndpointAfter, DefaultUnknownEndpointAfter)
 	if c.Guard == nil {
 		c.Guard = defaultGuard
 	}
@@ -61,13 +62,6 @@ func (c Config) withDefaults() Config {
 		c.Now = time.Now
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c Config) validate() error {

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ const (
 
 // NewPublisher returns a publisher.
 func NewPublisher(cfg PublisherConfig) (*Publisher, error) {
-	setDefault(&cfg.Batch, defaultBatch)
+	cfg.Batch = cmp.Or(cfg.Batch, defaultBatch)
 	var errs []error
 	if cfg.Client == nil {
 		errs = append(errs, errors.New("client: required"))

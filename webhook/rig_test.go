@@ -127,7 +127,7 @@ func (r *rig) enqueue(jobs ...worker.NewJob) {
 // await returns the next n settlements that pick says yes to.
 func (r *rig) await(n int, pick func(worker.Settled) bool) []worker.Settled {
 	r.t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	var found []worker.Settled
 	for len(found) < n {

@@ -236,7 +236,7 @@ func TestDeferredJobsLive(t *testing.T) {
 	rec := newReceiver(t, status(http.StatusOK))
 	r := newRig(t)
 	w := r.start(Config{}, endpointAt("shop", rec.URL))
-	w.Destinations().Throttle("shop", time.Now(), time.Now().Add(time.Second))
+	w.Destinations().Throttle("shop", time.Now(), time.Now().Add(5*time.Second))
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
 	for _, e := range r.await(3, any1) {
 		if e.Outcome != worker.OutcomeDeferred || e.Settlement != worker.SettlementRetry {

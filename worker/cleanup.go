@@ -3,6 +3,8 @@ package worker
 import (
 	"context"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // cleanUpChunk is how many records one call removes, so that no call holds a store for long.
@@ -10,7 +12,7 @@ const cleanUpChunk = 1000
 
 // cleanUp removes expired keys and dead letters until ctx is done.
 func (w *Worker) cleanUp(ctx context.Context) {
-	for pause(ctx, jitter(w.cfg.CleanUpInterval)) {
+	for pause.For(ctx, jitter(w.cfg.CleanUpInterval)) {
 		if w.cfg.Store != nil {
 			w.expire(ctx, "idempotency", func() (int, error) { return w.cfg.Store.Expire(ctx, cleanUpChunk) })
 		}
@@ -33,7 +35,7 @@ func (w *Worker) expire(ctx context.Context, what string, batch func() (int, err
 			}
 			return
 		}
-		if !pause(ctx, 50*time.Millisecond) {
+		if !pause.For(ctx, 50*time.Millisecond) {
 			return
 		}
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	if cfg.Broker == nil {
 		return nil, errors.New("client: broker is required")
 	}
-	setDefault(&cfg.DefaultQueue, DefaultQueue)
+	cfg.DefaultQueue = cmp.Or(cfg.DefaultQueue, DefaultQueue)
 	return &Client{broker: cfg.Broker, queue: cfg.DefaultQueue}, nil
 }
 
@@ -98,7 +99,7 @@ func (c *Client) EnqueueMany(ctx context.Context, jobs []NewJob) []EnqueueResult
 	now := time.Now()
 	for i, job := range jobs {
 		results[i].Queue = job.Queue
-		setDefault(&results[i].Queue, c.queue)
+		results[i].Queue = cmp.Or(results[i].Queue, c.queue)
 		results[i].ID = job.ID
 		if results[i].ID == "" {
 			id, err := uuid.NewV7()

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,21 +104,21 @@ type HoldConfig struct {
 const maxWeight = 1_000_000 // keeps products of weights and slots from overflowing
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Concurrency, 20)
-	setDefault(&c.Lease, queue.DefaultLease)
-	setDefault(&c.Heartbeat, c.Lease/3)
-	setDefault(&c.UnknownKindAfter, 15*time.Minute)
-	setDefault(&c.StopGrace, new(20*time.Second))
-	setDefault(&c.StopHard, 5*time.Second)
-	setDefault(&c.Hold.After, 15*time.Minute)
-	setDefault(&c.Hold.Backlog, 100)
-	setDefault(&c.Hold.Interval, time.Second)
-	setDefault(&c.Hold.RampStart, 10)
-	setDefault(&c.Hold.RampMax, 1000)
-	setDefault(&c.KeyRetention, idempotency.DefaultRetention)
-	setDefault(&c.DeadLetterRetention, dlq.DefaultRetention)
-	setDefault(&c.CleanUpInterval, time.Minute)
-	setDefault(&c.Owner, defaultOwner())
+	c.Concurrency = cmp.Or(c.Concurrency, 20)
+	c.Lease = cmp.Or(c.Lease, queue.DefaultLease)
+	c.Heartbeat = cmp.Or(c.Heartbeat, c.Lease/3)
+	c.UnknownKindAfter = cmp.Or(c.UnknownKindAfter, 15*time.Minute)
+	c.StopGrace = cmp.Or(c.StopGrace, new(20*time.Second))
+	c.StopHard = cmp.Or(c.StopHard, 5*time.Second)
+	c.Hold.After = cmp.Or(c.Hold.After, 15*time.Minute)
+	c.Hold.Backlog = cmp.Or(c.Hold.Backlog, 100)
+	c.Hold.Interval = cmp.Or(c.Hold.Interval, time.Second)
+	c.Hold.RampStart = cmp.Or(c.Hold.RampStart, 10)
+	c.Hold.RampMax = cmp.Or(c.Hold.RampMax, 1000)
+	c.KeyRetention = cmp.Or(c.KeyRetention, idempotency.DefaultRetention)
+	c.DeadLetterRetention = cmp.Or(c.DeadLetterRetention, dlq.DefaultRetention)
+	c.CleanUpInterval = cmp.Or(c.CleanUpInterval, time.Minute)
+	c.Owner = cmp.Or(c.Owner, defaultOwner())
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -127,7 +128,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Queues = slices.Clone(c.Queues)
 	for i := range c.Queues {
-		setDefault(&c.Queues[i].Weight, 1)
+		c.Queues[i].Weight = cmp.Or(c.Queues[i].Weight, 1)
 	}
 	return c
 }
@@ -138,13 +139,6 @@ func defaultOwner() string {
 		host = "unknown-host"
 	}
 	return fmt.Sprintf("%s/%d", host, os.Getpid())
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c Config) validate() error {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
 )
@@ -113,7 +114,7 @@ func (h *holder) run(ctx context.Context) {
 	if h.w.deadLetters == nil {
 		return
 	}
-	for pause(ctx, jitter(h.w.cfg.Hold.Interval)) {
+	for pause.For(ctx, jitter(h.w.cfg.Hold.Interval)) {
 		depth, err := h.w.deadLetters.Depth(ctx)
 		if err != nil {
 			continue // the store's own error shows where it matters; look again

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -60,7 +61,7 @@ func (q *queueRunner) run(stop context.Context) error {
 			if q.paused.CompareAndSwap(false, true) {
 				q.w.observe(&Paused{What: q.cfg.Name, Err: err})
 			}
-			if !pause(stop, jitter(200*time.Millisecond)) {
+			if !pause.For(stop, jitter(200*time.Millisecond)) {
 				return nil
 			}
 		}
@@ -74,7 +75,7 @@ func (q *queueRunner) receive(ctx context.Context, n int) ([]*queue.Lease, error
 		waiting, stop := context.WithCancel(ctx)
 		var watch sync.WaitGroup
 		watch.Go(func() {
-			for pause(waiting, time.Second) {
+			for pause.For(waiting, time.Second) {
 				if q.sub.Healthy() == nil {
 					q.resumed()
 				}
@@ -128,16 +129,4 @@ func (q *queueRunner) work(stop context.Context) {
 		q.slots.put(1)
 	}
 	ended = true
-}
-
-// pause waits for d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

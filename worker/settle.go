@@ -7,6 +7,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -138,7 +139,7 @@ func (a *attempt) persist(call func(context.Context) error) error {
 	delay := 50 * time.Millisecond
 	for {
 		err := call(a.w.settling.context())
-		if !unavailable(err) || !pause(a.w.settling.parent, jitter(delay)) {
+		if !unavailable(err) || !pause.For(a.w.settling.parent, jitter(delay)) {
 			return err
 		}
 		delay = min(2*delay, 2*time.Second)

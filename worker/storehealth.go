@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // storeHealth keeps keyed jobs away from an idempotency store that cannot be asked. Where every kind needs the store, leasing stops; else the keyed
@@ -90,7 +92,7 @@ func (g *storeHealth) probe(ctx context.Context) {
 		case <-g.failures:
 		}
 		for delay := 100 * time.Millisecond; g.err() != nil; delay = min(2*delay, 5*time.Second) {
-			if !pause(ctx, jitter(delay)) {
+			if !pause.For(ctx, jitter(delay)) {
 				return
 			}
 			asking, cancel := context.WithTimeout(ctx, 5*time.Second)

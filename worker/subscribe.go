@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -54,7 +55,7 @@ func (w *Worker) whileUnavailable(ctx context.Context, name string, call func() 
 				w.observe(&Paused{What: name, Err: err})
 			}
 			w.setUnavailable(err)
-			if pause(ctx, jitter(delay)) {
+			if pause.For(ctx, jitter(delay)) {
 				continue
 			}
 		}

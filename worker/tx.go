@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools/breaker"
 )
 
@@ -111,7 +112,7 @@ func (a *attempt) commit(tx idempotency.Tx) verdict {
 	var err error
 	for delay := 50 * time.Millisecond; ; delay = min(2*delay, 2*time.Second) {
 		err = tx.Commit(a.w.settling.context(), completion)
-		if !inDoubt(err) || !pause(a.w.settling.parent, jitter(delay)) {
+		if !inDoubt(err) || !pause.For(a.w.settling.parent, jitter(delay)) {
 			break
 		}
 		a.w.storeHealth.failed(err)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -20,6 +21,9 @@ const rewriteAt = 500
 
 // closeTime bounds the end of a scan. Leases that are not given back by then run out.
 const closeTime = 30 * time.Second
+
+// visibleTime bounds the wait for what was given back to be ready again.
+const visibleTime = 2 * time.Second
 
 // leaseSet is what a scan has leased.
 type leaseSet struct {
@@ -71,6 +75,16 @@ func (s *scan) leasedSize() (n, bytes int) {
 	return len(s.leased.subs), s.leased.bytes
 }
 
+// leasedFrom counts the leased messages of one queue.
+func (s *scan) leasedFrom(name string) (n int) {
+	for _, l := range s.all() {
+		if l.Queue == name {
+			n++
+		}
+	}
+	return n
+}
+
 func (s *scan) all() []*queue.Lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,14 +115,50 @@ func (s *scan) heartbeat(ctx context.Context) {
 	}
 }
 
-// close ends the scan and gives back what is leased, also after a cancellation.
+// close ends the scan and gives back what is leased, also after a cancellation. It returns when the broker counts as ready what was given
+// back, or after visibleTime: the next one to look sees it.
 func (s *scan) close(ctx context.Context) error {
 	s.stop()
 	s.heartbeats.Wait()
 	err := s.unsubscribe()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()
-	return errors.Join(err, each(ctx, s.all(), func(l *queue.Lease) error { return giveBack(ctx, s.cfg.Broker, l) }))
+	want := s.readyAfter(ctx)
+	if err = errors.Join(err, each(ctx, s.all(), func(l *queue.Lease) error { return giveBack(ctx, s.cfg.Broker, l) })); err == nil {
+		s.awaitReady(ctx, want)
+	}
+	return err
+}
+
+// readyAfter returns how many messages will be ready in each queue when all is given back. Queues that the broker cannot count are left out.
+func (s *scan) readyAfter(ctx context.Context) map[string]int64 {
+	want := map[string]int64{}
+	for _, l := range s.all() {
+		want[l.Queue]++
+	}
+	for name := range want {
+		depth, err := s.cfg.Broker.Depth(ctx, name)
+		if err != nil || !depth.Ready.Known {
+			delete(want, name)
+			continue
+		}
+		want[name] += depth.Ready.N
+	}
+	return want
+}
+
+// awaitReady waits until each queue has as many ready messages as want says. Others may receive some meanwhile, so it waits for a bounded time.
+func (s *scan) awaitReady(ctx context.Context, want map[string]int64) {
+	ctx, cancel := context.WithTimeout(ctx, visibleTime)
+	defer cancel()
+	for name, n := range want {
+		for {
+			depth, err := s.cfg.Broker.Depth(ctx, name)
+			if err != nil || depth.Ready.N >= n || !pause.For(ctx, 20*time.Millisecond) {
+				break
+			}
+		}
+	}
 }
 
 // giveBack makes a message visible again.

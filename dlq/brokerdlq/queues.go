@@ -23,8 +23,8 @@ type Config struct {
 	// Lease is how long a scan leases a message before it extends the lease. After a crash this long goes by before the broker delivers the
 	// message again. Default 1 minute.
 	Lease time.Duration
-	// Idle is how long a dead-letter queue must deliver nothing to be taken for empty; three times as long if it has delivered nothing at all
-	// and the broker counts messages in it. Default 3 s.
+	// Idle is how long a dead-letter queue must deliver nothing to be taken for empty; three times as long if the broker counts
+	// messages in it. Default 3 s.
 	Idle time.Duration
 	// MaxKept is the most messages that a scan keeps, leased and in memory, because they do not match or could not be published.
 	// Default 10,000.

@@ -68,6 +68,6 @@ func TestInFile(t *testing.T) {
 			return b
 		},
 		Store: newStore,
-		Idle:  300 * time.Millisecond,
+		Idle:  time.Second,
 	})
 }

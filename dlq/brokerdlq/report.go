@@ -10,6 +10,7 @@ type ScanReport struct {
 	Later int `json:"later,omitempty"`
 	// Copies is how many further copies of a letter that left were removed.
 	Copies int `json:"copies,omitempty"`
-	// Incomplete says that the scan ended before it had met all.
+	// Incomplete says that the scan has not met all: it ended before, or the broker counts messages that somebody else has leased or that are
+	// on their way back. Not every broker counts those.
 	Incomplete bool `json:"incomplete,omitempty"`
 }

@@ -17,9 +17,10 @@ type scan struct {
 	cfg   Config
 	queue []string // still to go through
 	sub   queue.Subscription
-	// delivered says that the queue has handed out something; asked counts how often it has not although it counts messages.
-	delivered bool
-	asked     int
+	// asked is how often the queue was silent although the broker counts messages in it.
+	asked int
+	// elsewhere is how many messages of the queues that the scan has left are with others, or on their way back, by the broker's count.
+	elsewhere int64
 	// failingSince is when receives began to fail; zero if they do not.
 	failingSince time.Time
 	// end is when the scan began: newer messages are left. Zero leaves none.
@@ -104,7 +105,7 @@ func (s *scan) receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 	}
 	switch {
 	case len(leases) > 0:
-		s.failingSince, s.delivered = time.Time{}, true
+		s.failingSince = time.Time{}
 		return leases, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
@@ -118,32 +119,32 @@ func (s *scan) receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 		s.failingSince = time.Time{}
 		return nil, nil
 	}
-	if slow, err := s.maybeSlow(ctx, name); slow || err != nil {
+	if more, err := s.maybeMore(ctx, name); more || err != nil {
 		return nil, err
 	}
 	return nil, s.leave()
 }
 
-// maybeSlow reports whether a queue that has handed out nothing may be slow instead of empty, by the broker's count. Counts may be old, so
-// that they are believed twice at most. A queue that the broker cannot count is taken for empty.
-func (s *scan) maybeSlow(ctx context.Context, name string) (bool, error) {
-	if s.delivered || s.asked == 2 {
-		return false, nil
-	}
+// maybeMore reports whether a silent queue may have more messages, by the broker's count. Counts may be old, so that they are believed twice
+// at most. A queue that the broker cannot count is taken for empty. Messages that somebody else has leased are counted as elsewhere.
+func (s *scan) maybeMore(ctx context.Context, name string) (bool, error) {
 	depth, err := s.cfg.Broker.Depth(ctx, queue.DLQ(name))
 	switch {
 	case ctx.Err() != nil: // and not the end of the scan
 		return false, ctx.Err()
-	case err != nil || depth.Ready.N == 0:
+	case err != nil:
 		return false, nil
+	case depth.Ready.N > 0 && s.asked < 2:
+		s.asked++
+		return true, nil
 	}
-	s.asked++
-	return true, nil
+	s.elsewhere += max(0, depth.InFlight.N-int64(s.leasedFrom(queue.DLQ(name))))
+	return false, nil
 }
 
 // leave goes on to the next queue.
 func (s *scan) leave() error {
-	s.queue, s.delivered, s.asked = s.queue[1:], false, 0
+	s.queue, s.asked = s.queue[1:], 0
 	return s.unsubscribe()
 }
 
@@ -203,5 +204,5 @@ func (s *scan) unsubscribe() error {
 
 // report tells how the scan went.
 func (s *scan) report() ScanReport {
-	return ScanReport{Looked: s.looked, PassedOver: s.passed, Later: s.later, Copies: s.copies, Incomplete: len(s.queue) > 0}
+	return ScanReport{Looked: s.looked, PassedOver: s.passed, Later: s.later, Copies: s.copies, Incomplete: len(s.queue) > 0 || s.elsewhere > 0}
 }

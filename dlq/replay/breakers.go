@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // Breakers knows for which destinations a replay would be in vain for now.
@@ -108,7 +109,7 @@ func (r *runner) awaitBreakers(ctx context.Context) error {
 		if r.held.For > 0 && time.Since(start) >= r.held.For {
 			return r.stillOpen()
 		}
-		sleep(ctx, r.held.Poll)
+		pause.For(ctx, r.held.Poll)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

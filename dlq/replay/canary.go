@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // Canary tries a few jobs and waits for what becomes of them before the rest is replayed.
@@ -135,7 +136,7 @@ func (r *runner) canary(ctx context.Context) error {
 		if r.Progress != nil {
 			r.Progress(r.copyReport())
 		}
-		sleep(ctx, r.Canary.Poll)
+		pause.For(ctx, r.Canary.Poll)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // chunkResult is what one chunk did.
@@ -24,7 +25,7 @@ const maxReach = 500
 // chunk reserves entries, publishes up to limit of them and marks what was confirmed. ctx stops it only before it reserves.
 func (r *runner) chunk(ctx context.Context, limit int) (chunkResult, error) {
 	if wait := time.Until(r.due); r.Rate > 0 && wait > 0 {
-		sleep(ctx, wait)
+		pause.For(ctx, wait)
 	}
 	look := max(limit, r.reach)
 	if s, ok := r.Store.(Preparer); ok {

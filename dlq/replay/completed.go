@@ -12,6 +12,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // KeyReader is the part of an [idempotency.Store] that knows what has completed. Get is called from several goroutines at once, unless the
@@ -73,7 +74,7 @@ func (r *runner) unfinished(ctx context.Context, ready []republication) ([]repub
 	}
 	done, err := completed(ctx, r.Claims, keys)
 	for errors.Is(err, idempotency.ErrUnavailable) && ctx.Err() == nil {
-		sleep(ctx, 200*time.Millisecond)
+		pause.For(ctx, 200*time.Millisecond)
 		done, err = completed(ctx, r.Claims, keys)
 	}
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/dlq"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -174,7 +175,7 @@ func (r *runner) mark(ctx context.Context, rs []dlq.Resolution) error {
 			}
 		}
 		if rs = again; len(rs) > 0 {
-			sleep(ctx, 200*time.Millisecond)
+			pause.For(ctx, 200*time.Millisecond)
 		}
 	}
 	return unmarked
@@ -234,14 +235,4 @@ func (r *runner) copyReport() Report {
 	report.HeldFor = maps.Clone(report.HeldFor)
 	report.Queues, report.Destinations = maps.Clone(report.Queues), maps.Clone(report.Destinations)
 	return report
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -106,7 +107,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if r.after > 0 {
-		sleep(req.Context(), r.after)
+		pause.For(req.Context(), r.after)
 	}
 	if req.Context().Err() != nil {
 		return // it waits no longer
@@ -147,16 +148,4 @@ func (e *endpoint) accept(id string) {
 		return
 	}
 	e.accepted[id] = time.Since(e.begin)
-}
-
-// sleep waits for d and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -10,6 +10,7 @@ import (
 
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	claimsqlite "github.com/caisson-go/caisson/idempotency/sqlite"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/schedule"
@@ -145,7 +146,7 @@ func (s setup) load(ctx context.Context, client *worker.Client, e *endpoint) err
 	repaired := s.repair == 0
 	for n, due := range s.due {
 		if !repaired && due >= s.repair {
-			if !sleep(ctx, time.Until(e.begin.Add(s.repair))) {
+			if !pause.For(ctx, time.Until(e.begin.Add(s.repair))) {
 				return context.Cause(ctx)
 			}
 			if err := e.listen(ctx); err != nil {
@@ -153,7 +154,7 @@ func (s setup) load(ctx context.Context, client *worker.Client, e *endpoint) err
 			}
 			repaired = true
 		}
-		if !sleep(ctx, time.Until(e.begin.Add(due))) {
+		if !pause.For(ctx, time.Until(e.begin.Add(due))) {
 			return context.Cause(ctx)
 		}
 		job := webhook.NewDelivery(endpointID, eventID(n), []byte(`{"type":"order.paid"}`), nil)
@@ -171,7 +172,7 @@ func eventID(n int) string { return fmt.Sprintf("evt_%d", n) }
 func (s setup) wait(ctx context.Context, o *observed) error {
 	limit := o.begin.Add(s.due[len(s.due)-1] + s.maxWait)
 	for time.Now().Before(limit) {
-		if !sleep(ctx, 20*time.Millisecond) {
+		if !pause.For(ctx, 20*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 		if o.finished() == len(s.due) {

@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -46,7 +47,7 @@ func (a *account) inRabbitMQ(ctx context.Context, p plan, missing map[string]boo
 				quiet = -1
 			}
 		}
-		if !sleep(ctx, 500*time.Millisecond) {
+		if !pause.For(ctx, 500*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 	}

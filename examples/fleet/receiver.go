@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -145,7 +146,7 @@ func (r *receivers) behave(w http.ResponseWriter, req *http.Request, i, n int) {
 	case kind == failing, kind == flapping && down(time.Now()):
 		w.WriteHeader(http.StatusInternalServerError)
 	default:
-		if !sleep(req.Context(), r.plan.latency(i)) {
+		if !pause.For(req.Context(), r.plan.latency(i)) {
 			return
 		}
 		r.accept(kind, n)
@@ -183,16 +184,4 @@ func (r *receivers) end() (any, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen, err
-}
-
-// sleep waits for d and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/worker"
@@ -57,7 +58,7 @@ func (s *sender) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
 	for n := 0; n < s.plan.events(); {
-		if !sleep(ctx, time.Until(s.plan.due(n))) {
+		if !pause.For(ctx, time.Until(s.plan.due(n))) {
 			return
 		}
 		var due []int
@@ -96,7 +97,7 @@ func (s *sender) enqueue(ctx context.Context, events []int) {
 			r.Confirm = max(r.Confirm, time.Since(began))
 		})
 		events = failed
-		if err != nil && (time.Since(began) > time.Minute || !sleep(ctx, 100*time.Millisecond)) {
+		if err != nil && (time.Since(began) > time.Minute || !pause.For(ctx, 100*time.Millisecond)) {
 			s.mu.Lock()
 			s.errs = append(s.errs, fmt.Errorf("%d events could not be enqueued: %w", len(failed), err))
 			s.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // stage is one run under way.
@@ -53,7 +55,7 @@ func (s *stage) follow(ctx context.Context) error {
 	limit := s.plan.Start.Add(s.plan.For + maxWait)
 	every := max(s.plan.For/12, time.Second)
 	for shown := time.Now(); ; {
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !pause.For(ctx, 200*time.Millisecond) {
 			return context.Cause(ctx)
 		}
 		var got progress

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // block is a fenced block of README.md.
@@ -153,32 +156,23 @@ func (s *shell) stop(t *testing.T) {
 // await waits until something in the background has printed want.
 func (s *shell) await(t *testing.T, want string) {
 	t.Helper()
-	eventually(t, func() bool { return strings.Contains(s.got.text(), want) }, func() string {
-		return "nothing printed " + want + ":\n" + s.got.text()
+	eventually.NoError(t, func() error {
+		if text := s.got.text(); !strings.Contains(text, want) {
+			return fmt.Errorf("nothing printed %s:\n%s", want, text)
+		}
+		return nil
 	})
 }
 
 // attempts repeats a command until it shows an answer 204: attempts are written behind the deliveries.
 func (s *shell) attempts(t *testing.T, line string) {
 	t.Helper()
-	var out []byte
-	eventually(t, func() bool {
-		out, _ = s.command(t.Context(), line).CombinedOutput()
-		return strings.Contains(string(out), "204")
-	}, func() string { return line + ":\n" + string(out) })
-}
-
-func eventually(t *testing.T, done func() bool, why func() string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for !done() {
-		select {
-		case <-ctx.Done():
-			t.Fatal(why())
-		case <-time.After(20 * time.Millisecond):
+	eventually.NoError(t, func() error {
+		if out, _ := s.command(t.Context(), line).CombinedOutput(); !strings.Contains(string(out), "204") {
+			return fmt.Errorf("%s:\n%s", line, out)
 		}
-	}
+		return nil
+	})
 }
 
 func compile(t *testing.T, program, from string) {

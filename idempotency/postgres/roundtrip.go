@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 )
 
@@ -122,7 +123,7 @@ func (s *Store) repeat(ctx context.Context, do func(conn *pgx.Conn, again bool) 
 		if n == tries {
 			return unavailable(err)
 		}
-		pause(ctx, time.Duration(n)*rand.N(time.Millisecond)) //nolint:gosec // jitter
+		pause.For(ctx, time.Duration(n)*rand.N(time.Millisecond)) //nolint:gosec // jitter
 	}
 }
 
@@ -137,13 +138,4 @@ func conflict(err error) bool {
 func answered(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && !fatal(pg)
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

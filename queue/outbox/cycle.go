@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/internal/headers"
@@ -159,7 +160,7 @@ func (r *Relay) finish(ctx context.Context, token int64, rows []row, results out
 		if failures == 1 {
 			r.cfg.Logger.WarnContext(ctx, "outbox relay has published jobs and cannot delete them yet: it tries on", "schema", r.cfg.Schema, "jobs", len(rows), "error", err)
 		}
-		if !sleep(ctx, growing(failures)) {
+		if !pause.For(ctx, growing(failures)) {
 			return err
 		}
 	}
@@ -169,7 +170,7 @@ func (r *Relay) finish(ctx context.Context, token int64, rows []row, results out
 func lingering(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		sleep(late, grace)
+		pause.For(late, grace)
 		cancel()
 	})
 	return late, func() { stop(); cancel() }

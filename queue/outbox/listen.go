@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // A silent connection is asked after quiet whether it is still there.
@@ -25,7 +27,7 @@ func (r *Relay) listen(ctx context.Context) {
 			r.cfg.Logger.WarnContext(ctx, "outbox relay hears no notifications: it polls until it is connected again",
 				"schema", r.cfg.Schema, "poll", r.cfg.Poll, "error", err)
 		}
-		if !sleep(ctx, growing(failures)) {
+		if !pause.For(ctx, growing(failures)) {
 			return
 		}
 	}

@@ -8,15 +8,15 @@ import (
 // pauses remembers the queues that take nothing at present. It is safe for concurrent use.
 type pauses struct {
 	mu     sync.Mutex
-	queues map[string]pause
+	queues map[string]refusal
 }
 
-type pause struct {
+type refusal struct {
 	until    time.Time
 	failures int
 }
 
-func newPauses() *pauses { return &pauses{queues: make(map[string]pause)} }
+func newPauses() *pauses { return &pauses{queues: make(map[string]refusal)} }
 
 // failed pauses a queue, longer each time, and reports whether it is the first time in a row.
 func (p *pauses) failed(queue string, now time.Time) (first bool) {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -78,7 +79,7 @@ func (r *Relay) loop(ctx context.Context) error {
 			if failures == 1 || !pgdb.Unavailable(err) {
 				r.cfg.Logger.WarnContext(ctx, "outbox relay cannot work with the database", "schema", r.cfg.Schema, "error", err)
 			}
-			sleep(ctx, growing(failures))
+			pause.For(ctx, growing(failures))
 		case err == nil && failures > 0:
 			failures = 0
 			r.cfg.Logger.InfoContext(ctx, "outbox relay works with the database again", "schema", r.cfg.Schema)
@@ -114,8 +115,8 @@ func (r *Relay) idle(ctx context.Context, next time.Duration) {
 	if next > 0 {
 		wait = min(wait, next)
 	}
-	if pause := r.pauses.next(time.Now()); pause > 0 {
-		wait = min(wait, pause)
+	if left := r.pauses.next(time.Now()); left > 0 {
+		wait = min(wait, left)
 	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -131,7 +132,7 @@ const housekeeping = 2 * time.Second
 
 func (r *Relay) housekeep(ctx context.Context) {
 	failed := false
-	for round := 1; sleep(ctx, housekeeping/2+rand.N(housekeeping)); round++ {
+	for round := 1; pause.For(ctx, housekeeping/2+rand.N(housekeeping)); round++ {
 		if r.direct != nil {
 			r.renew(ctx)
 		}
@@ -150,16 +151,4 @@ func (r *Relay) housekeep(ctx context.Context) {
 func growing(failures int) time.Duration {
 	d := min(100*time.Millisecond<<min(failures-1, 6), 5*time.Second)
 	return d/2 + rand.N(d/2)
-}
-
-// sleep reports whether d has passed; false means that ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // testTimeout bounds what is waited for; no test expects anything to be quick.
-const testTimeout = 60 * time.Second
+const testTimeout = 2 * time.Minute
 
 // rig is a schema, a box and a broker of one test.
 type rig struct {

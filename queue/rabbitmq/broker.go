@@ -15,6 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -176,7 +177,7 @@ func (b *Broker) Subscribe(ctx context.Context, name string, cfg queue.Subscribe
 	s := newSubscription(b, name, cfg)
 	c, err := s.open(ctx, false)
 	for errors.Is(err, queue.ErrUnavailable) && ctx.Err() == nil {
-		sleep(ctx, firstPause)
+		pause.For(ctx, firstPause)
 		c, err = s.open(ctx, false)
 	}
 	if err != nil {

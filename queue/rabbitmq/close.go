@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // Close implements [queue.Broker]. It takes a few milliseconds, and about 6 s at most while the broker does not answer.
@@ -59,6 +61,6 @@ func (s *subscription) flush(ctx context.Context) {
 		}
 		c.signal()
 		s.mu.Unlock()
-		sleep(ctx, time.Millisecond)
+		pause.For(ctx, time.Millisecond)
 	}
 }

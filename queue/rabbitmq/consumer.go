@@ -9,6 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -258,7 +259,7 @@ func (c *consumer) hop(ctx context.Context, h *handle, step time.Duration) {
 		err = b.republish(context.WithoutCancel(ctx), time.Now().Add(closeTimeout), o)
 	}
 	if err != nil {
-		sleep(ctx, waitTimeout) // the broker hands it over again at once
+		pause.For(ctx, waitTimeout) // the broker hands it over again at once
 		c.end(h, verdictReturn)
 		return
 	}

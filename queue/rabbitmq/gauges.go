@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/queue/inspect"
 )
@@ -75,7 +76,7 @@ func (b *Broker) poll(ctx context.Context) {
 			b.cfg.Logger.WarnContext(ctx, "the management API does not answer: messages stuck in dead-lettering are not seen", "error", err.Error())
 		}
 		b.setStuck(queues)
-		sleep(ctx, pollEvery)
+		pause.For(ctx, pollEvery)
 	}
 }
 

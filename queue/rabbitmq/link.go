@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -39,8 +40,8 @@ const (
 	steady = time.Second / 2
 )
 
-// pause returns how long to wait after the given number of failures in a row.
-func pause(failures int) time.Duration {
+// reconnectPause returns how long to wait after the given number of failures in a row.
+func reconnectPause(failures int) time.Duration {
 	d := min(firstPause<<min(failures, 16), longestPause)
 	return d/2 + rand.N(d/2+1)
 }
@@ -85,7 +86,7 @@ func (l *link) run(ctx context.Context) {
 				failures = 0
 			}
 		}
-		sleep(ctx, pause(failures))
+		pause.For(ctx, reconnectPause(failures))
 	}
 	l.set(nil, queue.ErrClosed)
 }
@@ -175,15 +176,5 @@ func (l *link) first(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", unavailable("no connection", err), ctx.Err())
 		}
-	}
-}
-
-// sleep waits for d or until ctx is done.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

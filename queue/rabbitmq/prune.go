@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue/inspect"
 )
 
@@ -139,7 +140,7 @@ func (b *Broker) Prune(ctx context.Context, empty time.Duration) ([]inspect.Left
 		return nil, fmt.Errorf("prune: %w", err)
 	}
 	if slices.ContainsFunc(left, func(l inspect.Leftover) bool { return l.Messages == 0 }) {
-		if sleep(ctx, empty); ctx.Err() != nil {
+		if pause.For(ctx, empty); ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 	}

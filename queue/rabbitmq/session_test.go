@@ -190,7 +190,7 @@ func TestOpenWaits(t *testing.T) {
 	cfg.URLs = []string{p.url(r.url)}
 	var logs bytes.Buffer
 	cfg.Logger = slog.New(slog.NewTextHandler(&logs, nil))
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	if _, err := Open(ctx, cfg); !errors.Is(err, queue.ErrUnavailable) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Open without a broker: error %v, want ErrUnavailable and context.DeadlineExceeded", err)

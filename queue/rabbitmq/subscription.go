@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -76,7 +77,7 @@ func (s *subscription) run(c *consumer) {
 		}
 		if !errors.Is(err, errStale) {
 			told = s.tell(err, told)
-			sleep(s.ctx, pause(failures))
+			pause.For(s.ctx, reconnectPause(failures))
 			failures++
 		}
 		if c, err = s.open(s.ctx, true); err != nil {

@@ -10,6 +10,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -44,7 +45,7 @@ func (q *remote) runBatch(ctx context.Context, action string, entries []*entry, 
 		if len(left) == 0 {
 			return
 		}
-		pause(ctx, q.pauseAfter(try)) // when ctx is over, the next try says so
+		pause.For(ctx, q.pauseAfter(try)) // when ctx is over, the next try says so
 		entries = left
 	}
 }

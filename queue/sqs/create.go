@@ -13,6 +13,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -49,7 +50,7 @@ func (b *Broker) CreateQueue(ctx context.Context, name string) error {
 func (b *Broker) await(ctx context.Context, name string) error {
 	for i := 0; ; i++ {
 		_, err := b.find(ctx, name)
-		if i == 20 || !errors.Is(err, queue.ErrQueueNotFound) || !pause(ctx, 250*time.Millisecond) {
+		if i == 20 || !errors.Is(err, queue.ErrQueueNotFound) || !pause.For(ctx, 250*time.Millisecond) {
 			return err
 		}
 	}

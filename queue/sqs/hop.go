@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -67,7 +68,7 @@ func (h *handle) sendOn(ctx context.Context) {
 			return
 		}
 		again := errors.Is(err, queue.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
-		if !again || h.sub.isClosed() || !pause(ctx, backoff(i)) {
+		if !again || h.sub.isClosed() || !pause.For(ctx, backoff(i)) {
 			h.finish()
 			return
 		}

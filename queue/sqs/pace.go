@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // backoff is the pause after the failure of that number, counted from 0: 50 ms doubling to 5 s, of which a random half.
@@ -13,18 +15,6 @@ func backoff(failure int) time.Duration {
 		d = 50 * time.Millisecond << failure
 	}
 	return d/2 + rand.N(d/2)
-}
-
-// pause waits for d and reports whether ctx is still alive.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // attempts is how often one call is sent at most, beside what callers repeat.
@@ -37,7 +27,7 @@ func (b *Broker) repeat(ctx context.Context, try func(context.Context) error) er
 		if err == nil {
 			return nil
 		}
-		if f := b.note(err); f != unavailable && f != throttled || i == attempts-1 || b.isClosing() || !pause(ctx, backoff(i)) {
+		if f := b.note(err); f != unavailable && f != throttled || i == attempts-1 || b.isClosing() || !pause.For(ctx, backoff(i)) {
 			return err
 		}
 	}

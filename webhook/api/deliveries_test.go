@@ -11,6 +11,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/journal"
@@ -131,12 +132,12 @@ func TestSendAgain(t *testing.T) {
 	failed.Event, failed.Status = "failed", 500
 	must(t, r.journal.Log(t.Context(), []journal.Attempt{attempt, failed}))
 	const before = 3
-	eventually(t, "the jobs of the events", func() bool { return r.ready() == before })
+	eventually.True(t, "the jobs of the events", func() bool { return r.ready() == before })
 	var recovered api.Recovered
 	if r.post("/v1/endpoints/shop/recover", `{"since":"1h"}`).is(202).into(&recovered); recovered != (api.Recovered{Events: 3, Missed: 1}) {
 		t.Errorf("recovered %+v, want one of three", recovered)
 	}
-	eventually(t, "one job more", func() bool { return r.ready() == before+1 })
+	eventually.True(t, "one job more", func() bool { return r.ready() == before+1 })
 	r.post("/v1/endpoints/shop/recover", `{"since":"0s"}`).is(202).into(&recovered)
 	if recovered != (api.Recovered{}) {
 		t.Errorf("recovered %+v of no time", recovered)
@@ -145,7 +146,7 @@ func TestSendAgain(t *testing.T) {
 	if r.post("/v1/endpoints/shop/resend", `{"event":"done"}`).is(202).into(&job); job.Job == "" {
 		t.Error("resent as no job")
 	}
-	eventually(t, "one job more", func() bool { return r.ready() == before+2 })
+	eventually.True(t, "one job more", func() bool { return r.ready() == before+2 })
 	r.post("/v1/endpoints/shop/resend", `{"event":"nothing"}`).refuses(404, "", "not published")
 	r.post("/v1/endpoints/shop/resend", `{}`).refuses(422, "event", "is missing")
 	r.post("/v1/endpoints/nobody/resend", `{"event":"done"}`).refuses(404, "", "no endpoint")

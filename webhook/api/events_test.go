@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
@@ -16,7 +17,7 @@ import (
 // seen waits until the publisher knows so many endpoints.
 func (r *rig) seen(n int) {
 	r.t.Helper()
-	eventually(r.t, "the mirror has all endpoints", func() bool { return r.mirror.Len() == n })
+	eventually.True(r.t, "the mirror has all endpoints", func() bool { return r.mirror.Len() == n })
 }
 
 // ready is how many jobs are in the queue.

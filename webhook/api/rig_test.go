@@ -213,15 +213,3 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
-
-// eventually waits until done says so.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}

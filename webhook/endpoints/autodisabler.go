@@ -1,6 +1,7 @@
 package endpoints
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,12 +50,12 @@ func (c AutoDisablerConfig) withDefaults() AutoDisablerConfig {
 	if c.Backoff.IsZero() {
 		c.Backoff = schedule.WebhookBackoff
 	}
-	setDefault(&c.Attempts, 8)
-	setDefault(&c.Failures, 8)
-	setDefault(&c.Window, 10*time.Minute)
-	setDefault(&c.Fleet, 20)
-	setDefault(&c.Interval, time.Second)
-	setDefault(&c.Sweep, 5*time.Minute)
+	c.Attempts = cmp.Or(c.Attempts, 8)
+	c.Failures = cmp.Or(c.Failures, 8)
+	c.Window = cmp.Or(c.Window, 10*time.Minute)
+	c.Fleet = cmp.Or(c.Fleet, 20)
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Sweep = cmp.Or(c.Sweep, 5*time.Minute)
 	if c.OnDisabled == nil {
 		c.OnDisabled = func(webhook.Endpoint) {}
 	}
@@ -62,13 +63,6 @@ func (c AutoDisablerConfig) withDefaults() AutoDisablerConfig {
 		c.Logger = slog.Default()
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c AutoDisablerConfig) validate() error {

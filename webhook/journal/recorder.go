@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/webhook"
 )
 
@@ -42,12 +44,12 @@ type RecorderConfig struct {
 }
 
 func (c RecorderConfig) withDefaults() RecorderConfig {
-	setDefault(&c.Buffer, 10_000)
-	setDefault(&c.Batch, 500)
-	setDefault(&c.Interval, time.Second)
-	setDefault(&c.Events, DefaultEvents)
-	setDefault(&c.Attempts, DefaultAttempts)
-	setDefault(&c.ExpireEvery, 5*time.Minute)
+	c.Buffer = cmp.Or(c.Buffer, 10_000)
+	c.Batch = cmp.Or(c.Batch, 500)
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.Events = cmp.Or(c.Events, DefaultEvents)
+	c.Attempts = cmp.Or(c.Attempts, DefaultAttempts)
+	c.ExpireEvery = cmp.Or(c.ExpireEvery, 5*time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -55,13 +57,6 @@ func (c RecorderConfig) withDefaults() RecorderConfig {
 		c.OnDrop = func(int) {}
 	}
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 func (c RecorderConfig) validate() error {
@@ -161,7 +156,7 @@ func (r *Recorder) write(ctx context.Context) bool {
 			break
 		}
 		r.report()
-		if !pause(ctx, r.cfg.Interval) {
+		if !pause.For(ctx, r.cfg.Interval) {
 			r.requeue(batch)
 			return false
 		}
@@ -230,7 +225,7 @@ func (r *Recorder) drain(ctx context.Context) {
 	defer cancel()
 	for batch := r.take(r.cfg.Batch); len(batch) > 0; batch = r.take(r.cfg.Batch) {
 		for errors.Is(r.log(ctx, drainTime, batch), ErrUnavailable) {
-			if !pause(ctx, drainPause) {
+			if !pause.For(ctx, drainPause) {
 				r.drop(len(batch) + len(r.take(len(r.waiting))))
 				return
 			}
@@ -264,21 +259,9 @@ func (r *Recorder) report() {
 
 // expire removes what is past its retention until ctx ends.
 func (r *Recorder) expire(ctx context.Context) {
-	for pause(ctx, time.Duration(float64(r.cfg.ExpireEvery)*(0.8+0.4*rand.Float64()))) { //nolint:gosec // spreads load
+	for pause.For(ctx, time.Duration(float64(r.cfg.ExpireEvery)*(0.8+0.4*rand.Float64()))) { //nolint:gosec // spreads load
 		if err := r.cfg.Store.Expire(ctx, r.cfg.Events, r.cfg.Attempts); err != nil && ctx.Err() == nil {
 			r.cfg.Logger.Warn("expired webhook events and attempts could not be removed; trying again", "error", err)
 		}
-	}
-}
-
-// pause waits for d and reports whether ctx is not done.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

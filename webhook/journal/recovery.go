@@ -12,6 +12,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/audit"
 	"github.com/caisson-go/caisson/dlq/replay"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/worker"
@@ -57,7 +58,7 @@ type Recovered struct {
 
 // NewRecovery returns a recovery.
 func NewRecovery(cfg RecoveryConfig) (*Recovery, error) {
-	setDefault(&cfg.Batch, 100)
+	cfg.Batch = cmp.Or(cfg.Batch, 100)
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -217,7 +218,7 @@ func (r *Recovery) enqueue(ctx context.Context, e webhook.Endpoint, missed []web
 			}
 		}
 	}
-	if r.cfg.Rate > 0 && !pause(ctx, time.Duration(float64(len(missed))/r.cfg.Rate*float64(time.Second))) {
+	if r.cfg.Rate > 0 && !pause.For(ctx, time.Duration(float64(len(missed))/r.cfg.Rate*float64(time.Second))) {
 		errs = append(errs, context.Cause(ctx))
 	}
 	return errors.Join(errs...)

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/internal/deliver"
 	"github.com/caisson-go/caisson/webhook/signature"
@@ -75,7 +76,7 @@ const (
 func (d *Dispatcher) Run(ctx context.Context) error {
 	var sweeps sync.WaitGroup
 	sweeps.Go(func() {
-		for ok := true; ok; ok = sleep(ctx, time.Duration(float64(d.cfg.Interval)*(0.8+0.4*rand.Float64()))) { //nolint:gosec // spreads load
+		for ok := true; ok; ok = pause.For(ctx, time.Duration(float64(d.cfg.Interval)*(0.8+0.4*rand.Float64()))) { //nolint:gosec // spreads load
 			if err := d.Sweep(ctx); err != nil && ctx.Err() == nil {
 				d.cfg.Logger.Warn("lost heads of ordered webhook endpoints could not be enqueued; trying again", "error", err)
 			}
@@ -236,16 +237,4 @@ func (d *Dispatcher) Append(ctx context.Context, e webhook.Event, endpoints []st
 // the endpoint for a while and become a dead letter. The events stay kept.
 func (d *Dispatcher) Drop(ctx context.Context, tenant, endpointID string) (int, error) {
 	return d.cfg.Queues.Drop(ctx, tenant, endpointID)
-}
-
-// sleep waits for d and reports whether ctx is not done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

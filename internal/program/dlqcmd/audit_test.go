@@ -8,6 +8,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/audit"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // audits returns the records that audit prints, newest first.
@@ -73,7 +74,7 @@ func TestKilledReplayStaysInTheLog(t *testing.T) {
 	t.Parallel()
 	path, s := many(t, 150)
 	cmd, _ := spawn(t, "replay", "--all", "--yes", "--rate", "20", "--db", path)
-	eventually(t, "it says how far it came", func() bool {
+	eventually.True(t, "it says how far it came", func() bool {
 		list := audits(t, path)
 		return len(list) == 1 && list[0].Done > 0
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // report has a worker tell the state of its breaker for shop.
@@ -40,7 +41,7 @@ func TestReplayWaitsForTheBreaker(t *testing.T) {
 	report(t, s, "open", "")
 	done := make(chan result, 1)
 	go func() { done <- callWith(t, t.Context(), "replay", "--all", "--yes", "--wait-breaker", "--db", path) }()
-	eventually(t, "the other destination's job is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
+	eventually.True(t, "the other destination's job is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
 	report(t, s, "half_open", "")
 	select {
 	case r := <-done:

@@ -19,6 +19,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -279,7 +280,7 @@ func TestStoppedReplayFromTheBroker(t *testing.T) {
 			const n, batch = 300, 15
 			db, s := manyInBroker(t, n)
 			cmd, errs := spawnAs(t, "broker", "replay", "--all", "--yes", "--rate", "150", "--db", db)
-			eventually(t, "a third is replayed", func() bool { return ready(t, s, "q") >= n/3 })
+			eventually.True(t, "a third is replayed", func() bool { return ready(t, s, "q") >= n/3 })
 			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
@@ -290,7 +291,7 @@ func TestStoppedReplayFromTheBroker(t *testing.T) {
 				t.Errorf("exit code %d\n%s", code, errs)
 			}
 			// What the killed process had in hand comes back when its lease ends.
-			eventually(t, "all are replayed", func() bool {
+			eventually.True(t, "all are replayed", func() bool {
 				ok(t, callBroker(t, "replay", "--all", "--yes", "--db", db))
 				d, err := s.Broker.Depth(t.Context(), queue.DLQ("q"))
 				return err == nil && d.Ready.N+d.InFlight.N == 0

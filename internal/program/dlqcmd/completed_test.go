@@ -13,6 +13,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/worker"
 )
 
@@ -118,7 +119,7 @@ func replayCompleted(t *testing.T, p place) {
 	}
 	var did effects
 	workWith(t, count1(&did), p.args...)
-	eventually(t, "4 jobs have run", func() bool { return did.jobs() == 4 })
+	eventually.True(t, "4 jobs have run", func() bool { return did.jobs() == 4 })
 	if n := count(t, s, dlq.StateDead); n != 2 {
 		t.Errorf("%d are dead, want the 2 that have completed", n)
 	}
@@ -129,7 +130,7 @@ func replayCompleted(t *testing.T, p place) {
 	if out := ok(t, command("replay", "--all", "--yes", "--force")); out != "replayed 2 of 2, 2 of them run again by force\n" {
 		t.Errorf("printed %q", out)
 	}
-	eventually(t, "the forced jobs have run", func() bool { return did.jobs() == 6 })
+	eventually.True(t, "the forced jobs have run", func() bool { return did.jobs() == 6 })
 	for _, id := range ids(6, "job") {
 		if did.of(id) != 1 {
 			t.Errorf("job %s ran %d times", id, did.of(id))
@@ -147,7 +148,7 @@ func TestForcedCanary(t *testing.T) {
 	var did effects
 	workWith(t, count1(&did), "--db", path)
 	ok(t, call(t, "replay", "--all", "--yes", "--force", "--canary", "2", "--db", path))
-	eventually(t, "all have run", func() bool { return did.jobs() == 6 })
+	eventually.True(t, "all have run", func() bool { return did.jobs() == 6 })
 }
 
 // Beyond the retention of keys the dry run says that it cannot tell.
@@ -181,7 +182,7 @@ func TestShowOtherRuns(t *testing.T) {
 		t.Errorf("after the replay:\n%s", out)
 	}
 	workWith(t, func(context.Context) error { return fmt.Errorf("still broken") }, "--db", path)
-	eventually(t, "it died again", func() bool { return count(t, s, dlq.StateDead) == 1 })
+	eventually.True(t, "it died again", func() bool { return count(t, s, dlq.StateDead) == 1 })
 	out = ok(t, call(t, "show", "job0000.0", "--db", path))
 	if !strings.Contains(out, "run 1 died again: see job0000.1") || !strings.Contains(out, "job0000.1  dead since") {
 		t.Errorf("after it died again:\n%s", out)

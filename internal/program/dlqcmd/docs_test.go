@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
@@ -301,7 +302,7 @@ func stopWhenIdle(t *testing.T, cmd *exec.Cmd, db, script string, delayed int64)
 		t.Fatal(err)
 	}
 	s := open(t, db)
-	eventually(t, "nothing is left to do", func() bool {
+	eventually.True(t, "nothing is left to do", func() bool {
 		d, err := s.Broker.Depth(t.Context(), "default")
 		return err == nil && d.Ready.N == 0 && d.InFlight.N == 0 && d.Delayed.N <= delayed
 	})

@@ -147,18 +147,6 @@ func three(t *testing.T) string {
 	return path
 }
 
-// eventually waits until done says so.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(waitLimit())
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
-}
-
 // drain receives everything that is visible in a queue and returns the messages. The queue is in order: a message of its own marks the end.
 func drain(t *testing.T, s *backends.Set, name string) []queue.Message {
 	t.Helper()
@@ -198,12 +186,4 @@ func ids(n int, prefix string) []string {
 		out[i] = fmt.Sprintf("%s%04d", prefix, i)
 	}
 	return out
-}
-
-// waitLimit is how long a test waits for what must come.
-func waitLimit() time.Duration {
-	if soak() {
-		return 10 * time.Minute
-	}
-	return time.Minute
 }

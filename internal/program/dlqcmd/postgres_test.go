@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/queue"
 )
@@ -106,7 +107,7 @@ func TestStoppedReplaysFromPostgres(t *testing.T) {
 		code   int
 	}{{syscall.SIGINT, n / 4, int(cli.Interrupted)}, {syscall.SIGKILL, n / 2, -1}} {
 		cmd, errs := spawn(t, command("--rate", "60")...)
-		eventually(t, "it is on its way", func() bool { return count(t, p.Set, dlq.StateReplayed) >= stop.at })
+		eventually.True(t, "it is on its way", func() bool { return count(t, p.Set, dlq.StateReplayed) >= stop.at })
 		if err := cmd.Process.Signal(stop.signal); err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +115,7 @@ func TestStoppedReplaysFromPostgres(t *testing.T) {
 			t.Fatalf("after %s: %v\n%s", stop.signal, err, errs)
 		}
 	}
-	eventually(t, "all are replayed", func() bool {
+	eventually.True(t, "all are replayed", func() bool {
 		r := call(t, command()...)
 		return r.code == cli.OK && count(t, p.Set, dlq.StateDead) == 0
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -121,7 +122,7 @@ func TestKilledReplayLosesNothing(t *testing.T) {
 	const n = 150
 	path, s := many(t, n)
 	cmd, _ := spawn(t, "replay", "--all", "--yes", "--rate", "150", "--db", path)
-	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
+	eventually.True(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestInterruptedReplayGoesOn(t *testing.T) {
 	path, s := many(t, n)
 	command := []string{"replay", "--all", "--yes", "--db", path}
 	cmd, errs := spawn(t, append(command, "--rate", "150")...)
-	eventually(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
+	eventually.True(t, "a third is replayed", func() bool { return count(t, s, dlq.StateReplayed) >= n/3 })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +182,7 @@ func TestReplayKeepsToItsRate(t *testing.T) {
 	defer cancel()
 	done := make(chan result, 1)
 	go func() { done <- callWith(t, ctx, "replay", "--all", "--yes", "--rate", "0.00001", "--db", path) }()
-	eventually(t, "the first is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
+	eventually.True(t, "the first is replayed", func() bool { return count(t, s, dlq.StateReplayed) > 0 })
 	cancel()
 	if r := <-done; r.code != cli.Interrupted || count(t, s, dlq.StateReplayed) != 1 {
 		t.Errorf("code %d, %d replayed\n%s", r.code, count(t, s, dlq.StateReplayed), r.err)

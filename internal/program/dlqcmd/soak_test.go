@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/dlq/replay"
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // place is a configuration with its stack, as a test and the programs that it starts share it.
@@ -109,7 +110,7 @@ func replayPile(t *testing.T, p place) {
 	command := look("replay", "--all", "--yes", "--rate", strconv.Itoa(rate), "--reservation", "5s")
 	for _, until := range []int{n / 3, 2 * n / 3} {
 		cmd, errs := spawn(t, command...)
-		eventually(t, fmt.Sprintf("%d are replayed", until), func() bool { return count(t, p.Set, dlq.StateReplayed) >= until })
+		eventually.True(t, fmt.Sprintf("%d are replayed", until), func() bool { return count(t, p.Set, dlq.StateReplayed) >= until })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +119,7 @@ func replayPile(t *testing.T, p place) {
 		}
 	}
 	leftOut := 0 // what a killed one had published and not marked stays dead if it has run meanwhile
-	eventually(t, "what the killed ones had in hand is not kept from others any more, and replayed", func() bool {
+	eventually.True(t, "what the killed ones had in hand is not kept from others any more, and replayed", func() bool {
 		r := call(t, append(command, "--json")...)
 		var report replay.Report
 		if err := json.Unmarshal([]byte(r.out), &report); err != nil || r.code != cli.OK && r.code != cli.Partial {
@@ -129,8 +130,8 @@ func replayPile(t *testing.T, p place) {
 	})
 	took := time.Since(start)
 	t.Logf("replay of %d, killed twice: %.1f s", n, took.Seconds())
-	eventually(t, "every job has run", func() bool { return did.jobs() == n })
-	eventually(t, "the queue is empty", func() bool {
+	eventually.True(t, "every job has run", func() bool { return did.jobs() == n })
+	eventually.True(t, "the queue is empty", func() bool {
 		d, err := p.Broker.Depth(t.Context(), "q")
 		return err == nil && d.Ready.N == 0 && d.InFlight.N == 0
 	})

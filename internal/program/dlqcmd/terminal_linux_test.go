@@ -13,6 +13,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // terminal opens a pseudo-terminal: the person's side and the program's.
@@ -127,9 +128,9 @@ func TestWatchRedrawsOnATerminal(t *testing.T) {
 	go func() {
 		done <- Run(ctx, []string{"watch", "--interval", "100ms", "--db", path}, cli.IO{In: strings.NewReader(""), Out: program, Err: program})
 	}()
-	eventually(t, "the table is drawn", func() bool { return strings.Contains(seen.String(), "2 entries in 1 groups, +0 since") })
+	eventually.True(t, "the table is drawn", func() bool { return strings.Contains(seen.String(), "2 entries in 1 groups, +0 since") })
 	seed(t, s, letter(t, "more", "q", "work", []byte("n"), nil))
-	eventually(t, "it is drawn anew", func() bool { return strings.Contains(seen.String(), "3 entries in 1 groups, +1 since") })
+	eventually.True(t, "it is drawn anew", func() bool { return strings.Contains(seen.String(), "3 entries in 1 groups, +1 since") })
 	cancel()
 	if code := <-done; code != cli.OK {
 		t.Errorf("code %d", code)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // screen is a writer that can be read meanwhile.
@@ -60,7 +61,7 @@ func TestWatch(t *testing.T) {
 	out, stop := watching(t, runTool, "--db", path)
 	has := func(text string) {
 		t.Helper()
-		eventually(t, fmt.Sprintf("%q in\n%s", text, out), func() bool { return strings.Contains(out.String(), text) })
+		eventually.True(t, fmt.Sprintf("%q in\n%s", text, out), func() bool { return strings.Contains(out.String(), text) })
 	}
 	has("now    2  q  work  shop  exhausted  ")
 	seed(t, s, letter(t, "new", "q", "other", []byte("n"), nil), letter(t, "more", "q", "work", []byte("n"), nil), letter(t, "else", "r", "work", []byte("n"), nil))
@@ -84,9 +85,9 @@ func TestWatchJSON(t *testing.T) {
 	t.Parallel()
 	path, s := many(t, 2)
 	out, stop := watching(t, runTool, "--json", "--kind", "work", "--db", path)
-	eventually(t, "the start", func() bool { return strings.Count(out.String(), "\n") == 1 })
+	eventually.True(t, "the start", func() bool { return strings.Count(out.String(), "\n") == 1 })
 	seed(t, s, letter(t, "other", "q", "other", []byte("n"), nil), letter(t, "more", "q", "work", []byte("n"), nil))
-	eventually(t, "the change", func() bool { return strings.Count(out.String(), "\n") == 2 })
+	eventually.True(t, "the change", func() bool { return strings.Count(out.String(), "\n") == 2 })
 	if code := stop(); code != cli.OK {
 		t.Errorf("code %d", code)
 	}
@@ -107,7 +108,7 @@ func TestWatchInTheBroker(t *testing.T) {
 	t.Parallel()
 	db, _ := threeInBroker(t)
 	out, stop := watching(t, runOnBroker, "--db", db)
-	eventually(t, "the queue is there", func() bool { return strings.Contains(out.String(), "now    3  mail  -  -  ") })
+	eventually.True(t, "the queue is there", func() bool { return strings.Contains(out.String(), "now    3  mail  -  -  ") })
 	if code := stop(); code != cli.OK {
 		t.Errorf("code %d\n%s", code, out)
 	}
@@ -127,7 +128,7 @@ func TestInterruptedWatchExitsWith0(t *testing.T) {
 	t.Parallel()
 	path, _ := many(t, 2)
 	cmd, errs := spawn(t, "watch", "--kind", "none", "--db", path)
-	eventually(t, "it has looked", func() bool { return strings.Contains(errs.String(), "nothing matches yet") })
+	eventually.True(t, "it has looked", func() bool { return strings.Contains(errs.String(), "nothing matches yet") })
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 	fleetpostgres "github.com/caisson-go/caisson/internal/fleet/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/queue/embedded"
@@ -35,16 +36,6 @@ func (l *lines) count(part string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return strings.Count(l.text.String(), part)
-}
-
-// await waits until done says so.
-func await(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not: %s", what)
-		}
-	}
 }
 
 // idle returns a worker that has a queue and nothing to do, and runs until the test ends.
@@ -78,7 +69,7 @@ func idle(t *testing.T) *worker.Worker {
 			t.Error(err)
 		}
 	})
-	await(t, "ready", func() bool { return w.Ready() == nil })
+	eventually.True(t, "ready", func() bool { return w.Ready() == nil })
 	return w
 }
 
@@ -102,7 +93,7 @@ func TestReportsSurviveAStatusStoreThatIsAway(t *testing.T) {
 	w.Destinations().Force("https://user:pw@shop.example.com/x?token=y", time.Now(), breaker.OverrideOpen)
 	log := &lines{}
 	stop := startReports(t.Context(), fleetpostgres.New(pool, schema), "embedded", w, slog.New(slog.NewTextHandler(log, nil)))
-	await(t, "the log tells that the status store is away", func() bool { return log.count("tools do not see this worker") == 1 })
+	eventually.True(t, "the log tells that the status store is away", func() bool { return log.count("tools do not see this worker") == 1 })
 
 	proxy.Restore()
 	statuses := fleetpostgres.New(direct, schema)
@@ -113,8 +104,8 @@ func TestReportsSurviveAStatusStoreThatIsAway(t *testing.T) {
 		}
 		return all
 	}
-	await(t, "the report is there", func() bool { return len(reports()) == 1 })
-	await(t, "the log tells that it is back", func() bool { return log.count("tools see this worker again") == 1 })
+	eventually.True(t, "the report is there", func() bool { return len(reports()) == 1 })
+	eventually.True(t, "the log tells that it is back", func() bool { return log.count("tools see this worker again") == 1 })
 	r := reports()[0]
 	if r.Owner != "me" || r.PID == 0 || r.Broker != "embedded" || r.NotReady != "" || len(r.Queues) != 1 || r.Queues[0].Slots == 0 || r.Started.IsZero() {
 		t.Errorf("report %+v", r)

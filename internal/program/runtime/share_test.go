@@ -13,6 +13,7 @@ import (
 	"github.com/caisson-go/caisson/internal/fleet"
 	fleetpostgres "github.com/caisson-go/caisson/internal/fleet/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
@@ -75,7 +76,7 @@ func newSharer(t *testing.T, owner string, statuses fleet.StatusStore) *sharer {
 			t.Error(err)
 		}
 	})
-	await(t, "ready", func() bool { return s.Ready() == nil })
+	eventually.True(t, "ready", func() bool { return s.Ready() == nil })
 	return s
 }
 
@@ -115,18 +116,18 @@ func TestWorkersShareWhatTheyKnow(t *testing.T) {
 		d, _ := s.Destinations().Lookup("api", time.Now())
 		return d.Users
 	}
-	await(t, "both know of each other", func() bool { return users(a) == 2 && users(b) == 2 })
+	eventually.True(t, "both know of each other", func() bool { return users(a) == 2 && users(b) == 2 })
 
 	a.sick.Store(true)
 	a.enqueue(t, 2)
-	await(t, "the breaker of a is open", func() bool { return a.peek().Reason == pools.ReasonBreakerOpen })
-	await(t, "b has heard of it", func() bool { return b.peek().Reason == pools.ReasonSharedOpen })
+	eventually.True(t, "the breaker of a is open", func() bool { return a.peek().Reason == pools.ReasonBreakerOpen })
+	eventually.True(t, "b has heard of it", func() bool { return b.peek().Reason == pools.ReasonSharedOpen })
 	if wait := b.peek().Wait; wait < 30*time.Second || wait > 72*time.Second {
 		t.Errorf("b waits for %s, where a waits for %s", wait, a.peek().Wait)
 	}
 	before := b.calls.Load()
 	b.enqueue(t, 3)
-	await(t, "b has put its jobs back", func() bool {
+	eventually.True(t, "b has put its jobs back", func() bool {
 		d, _ := b.Destinations().Lookup("api", time.Now())
 		return d.Waiting > 0
 	})
@@ -137,11 +138,11 @@ func TestWorkersShareWhatTheyKnow(t *testing.T) {
 		t.Errorf("the breaker of b is %s", s.State)
 	}
 	a.Destinations().Reset("api", time.Now())
-	await(t, "b is free with a", func() bool { return b.peek().OK() })
+	eventually.True(t, "b is free with a", func() bool { return b.peek().OK() })
 
 	proxy.Cut()
-	await(t, "b is on its own without the status store", func() bool { return users(b) == 0 })
-	await(t, "a notices that b is gone", func() bool { return users(a) == 0 })
+	eventually.True(t, "b is on its own without the status store", func() bool { return users(b) == 0 })
+	eventually.True(t, "a notices that b is gone", func() bool { return users(a) == 0 })
 	if !b.peek().OK() {
 		t.Errorf("b: %+v", b.peek())
 	}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // conflicts is how often a transaction that lost against another one is repeated.
@@ -24,8 +26,8 @@ func Write(ctx context.Context, pool *pgxpool.Pool, begin string, fn func(tx pgx
 		if !Conflict(err) || try == conflicts {
 			return err
 		}
-		if err := pause(ctx, rand.N(time.Duration(try+1)*time.Millisecond)); err != nil { //nolint:gosec // spreads load
-			return err
+		if !pause.For(ctx, rand.N(time.Duration(try+1)*time.Millisecond)) { //nolint:gosec // spreads load
+			return context.Cause(ctx)
 		}
 	}
 }
@@ -40,15 +42,4 @@ func Read(ctx context.Context, pool *pgxpool.Pool, begin, query string, args []a
 		defer rows.Close()
 		return fn(rows)
 	})
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/pause"
 )
 
 // database is one SQLite file, or one in memory, as all its users in this process have it.
@@ -233,8 +236,8 @@ func (f *database) retry(ctx context.Context, op func() error) error {
 		if time.Since(start) >= f.cfg.BusyTimeout {
 			return fmt.Errorf("another process held the file for %v: %w", f.cfg.BusyTimeout, err)
 		}
-		if err := pause(ctx); err != nil {
-			return err
+		if !pause.For(ctx, 200*time.Microsecond+rand.N(800*time.Microsecond)) {
+			return ctx.Err()
 		}
 	}
 }

@@ -33,7 +33,7 @@ type entry struct {
 	file *database
 }
 
-// entries are the files that this process has open, by absolute path.
+// entries are the files that this process has open, by canonical path.
 var entries = struct {
 	sync.Mutex
 	byPath  map[string]*entry
@@ -42,7 +42,8 @@ var entries = struct {
 
 // Open opens the file, creating it if needed, or joins those of this process who have its path open. ctx bounds only the call.
 //
-// Two names of one file, such as a link, count as two files: their users are to each other what two processes are.
+// A path is one file however its directory is spelt: relative, absolute or through links. A link to the file itself counts as another
+// file: their users are to each other what two processes are.
 func Open(ctx context.Context, cfg Config) (*File, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("sqlite file: %w", err)
@@ -88,8 +89,8 @@ func enter(path string) (*entry, error) {
 	name := path
 	if !inMemory(path) {
 		var err error
-		if name, err = filepath.Abs(path); err != nil {
-			return nil, fmt.Errorf("path %q: %w", path, err)
+		if name, err = canonical(path); err != nil {
+			return nil, err
 		}
 	}
 	entries.Lock()
@@ -106,6 +107,20 @@ func enter(path string) (*entry, error) {
 	}
 	e.users++
 	return e, nil
+}
+
+// canonical is path as an absolute one whose directory has no links. A directory that cannot be read stays as it is spelt: opening the
+// file says what is wrong with it.
+func canonical(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("path %q: %w", path, err)
+	}
+	dir, file := filepath.Split(abs)
+	if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = resolved
+	}
+	return filepath.Join(dir, file), nil
 }
 
 // leave takes the caller out of the count. The last one closes the file.

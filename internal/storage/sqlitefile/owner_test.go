@@ -55,6 +55,21 @@ func TestOneOwner(t *testing.T) {
 	}
 }
 
+func TestOneOwnerHoweverTheDirectoryIsSpelt(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	first := open(t, Config{Path: "test.db"})
+	for _, path := range []string{filepath.Join(dir, "test.db"), filepath.Join(link, "test.db"), filepath.Join("..", filepath.Base(dir), "test.db")} {
+		if other := open(t, Config{Path: path}); other.database != first.database {
+			t.Errorf("another owner by the path %s", path)
+		}
+	}
+}
+
 func TestOpenAndCloseAtOnce(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "test.db")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -283,15 +282,3 @@ type panicError struct {
 }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-// pause waits 0.2 to 1 ms.
-func pause(ctx context.Context) error {
-	t := time.NewTimer(200*time.Microsecond + rand.N(800*time.Microsecond))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -61,7 +61,7 @@ const (
 // row of their own.
 var places = map[string]Floor{
 	"queue": Policies, "queue/inspect": Policies, "schedule": Policies, "pools": Policies, "idempotency": Policies,
-	"schedule/...": Policies, "internal/handlertx": Stamps, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
+	"schedule/...": Policies, "internal/handlertx": Stamps, "internal/pause": Stamps, "pools/internal/stamp": Stamps, "pools/internal/notify": Stamps, "pools/breaker": Breakers, "pools/...": Limits, "dlq/jsonmatch": Policies, "internal/truncate": Policies,
 	"internal/storage/...": Engines, "migrations": Engines,
 	"dlq": Letters, "dlq/audit": Letters, "dlq/replay": Letters,
 	"queue/...": Drivers, "idempotency/...": Drivers, "dlq/...": Drivers, "internal/fleet": Drivers, "internal/fleet/...": Drivers,

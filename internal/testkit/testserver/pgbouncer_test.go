@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // TestPoolerKeepsNoSession has the transactions of one client run in different sessions of the server.
@@ -62,5 +63,5 @@ func TestPoolerOutlivesItsServer(t *testing.T) {
 	}
 	p.Restart(t)
 	// The first answers may come from sessions that it has not yet found closed.
-	eventually(t, "the pooler has found its server again", func() bool { return ask() == nil })
+	eventually.True(t, "the pooler has found its server again", func() bool { return ask() == nil })
 }

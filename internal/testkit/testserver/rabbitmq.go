@@ -13,9 +13,9 @@ import (
 
 // How long a node may take on a loaded machine; a quiet one needs 3 to 5 seconds to start and 2 to stop.
 const (
-	startTimeout = 2 * time.Minute
-	stopTimeout  = time.Minute
-	ctlTimeout   = time.Minute
+	startTimeout = 4 * time.Minute
+	stopTimeout  = 2 * time.Minute
+	ctlTimeout   = 3 * time.Minute
 )
 
 // RabbitMQConfig is what a node may differ in.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 )
 
 // The tests on the package's node run one after the other: they stop and block it.
@@ -73,7 +75,7 @@ func TestNodeBehindProxy(t *testing.T) {
 	case <-time.After(testTimeout):
 		t.Fatal("the client does not see that the connection was cut")
 	}
-	eventually(t, "the node's end of the connection is gone", func() bool { return r.Connections(t) == 0 })
+	eventually.True(t, "the node's end of the connection is gone", func() bool { return r.Connections(t) == 0 })
 	publish(t, p.URL(r.URL()), "through the proxy", "a message")
 }
 
@@ -93,7 +95,7 @@ func TestNodeWithManagement(t *testing.T) {
 	if err := r.remove(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "no process of the node is left", func() bool { return !mentioned(t, dir) })
+	eventually.True(t, "no process of the node is left", func() bool { return !mentioned(t, dir) })
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Fatalf("its directory is left: %v", err)
 	}
@@ -174,7 +176,7 @@ func publish(t *testing.T, url, queue, body string) {
 func peek(t *testing.T, url, queue, body string) {
 	t.Helper()
 	var last error
-	eventually(t, "the queue has its message", func() bool {
+	eventually.True(t, "the queue has its message", func() bool {
 		conn, err := dialAMQP(t.Context(), url)
 		if err != nil {
 			last = err
@@ -192,21 +194,6 @@ func peek(t *testing.T, url, queue, body string) {
 	})
 	if t.Failed() {
 		t.Fatal(last)
-	}
-}
-
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	timeout := time.After(testTimeout)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-timeout:
-			t.Errorf("not in %v: %s", testTimeout, what)
-			return
-		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -87,17 +88,17 @@ func (p *place) underLoad(t *testing.T, f postgresFault) {
 	// A claim that reaches the database when nobody waits for the answer any more is taken over after a lease.
 	run := rig.start(worker.Config{Registry: registry, Concurrency: 2 * running, Lease: 3 * time.Second})
 	ids := rig.enqueue("job", running)
-	eventually(t, "the handlers run", func() bool { return began.Load() == running })
+	eventually.True(t, "the handlers run", func() bool { return began.Load() == running })
 
 	f.strike(t, p)
 	away.Store(true)
 	ids = append(ids, rig.enqueue("job", late)...)
-	eventually(t, "the worker says why it is not ready", func() bool {
+	eventually.True(t, "the worker says why it is not ready", func() bool {
 		err := run.Ready()
 		return err != nil && strings.Contains(err.Error(), "idempotency store")
 	})
 	close(finish)
-	eventually(t, "the running handlers finish", func() bool { return ended.Load() == running })
+	eventually.True(t, "the running handlers finish", func() bool { return ended.Load() == running })
 	if n := rig.watch.settled.Load(); n > 2*running {
 		t.Errorf("%d settlements while the store was away: leasing has not stopped", n)
 	}
@@ -112,7 +113,7 @@ func (p *place) underLoad(t *testing.T, f postgresFault) {
 		t.Errorf("%d runs of %d jobs", began.Load(), running+late)
 	}
 	rig.wantDead(0)
-	eventually(t, "the worker is ready again", func() bool { return run.Ready() == nil })
+	eventually.True(t, "the worker is ready again", func() bool { return run.Ready() == nil })
 }
 
 // refusesClaims is E1b: keyed handlers are not called and nothing dies; kinds without keys die of their own count.
@@ -140,8 +141,8 @@ func (p *place) refusesClaims(t *testing.T, f postgresFault) {
 	keyed := rig.enqueue("keyed", 3)
 	unkeyed := rig.enqueue("unkeyed", 2)
 	rig.start(worker.Config{Registry: registry})
-	eventually(t, "the unkeyed jobs have spent their attempts", func() bool { return called("unkeyed") == most*len(unkeyed) })
-	eventually(t, "the keyed jobs were put back", func() bool { return rig.watch.deferred.Load() >= int64(len(keyed)) })
+	eventually.True(t, "the unkeyed jobs have spent their attempts", func() bool { return called("unkeyed") == most*len(unkeyed) })
+	eventually.True(t, "the keyed jobs were put back", func() bool { return rig.watch.deferred.Load() >= int64(len(keyed)) })
 	if n := called("keyed"); n != 0 {
 		t.Errorf("keyed handlers were called %d times without a claim", n)
 	}
@@ -161,7 +162,7 @@ func (p *place) refusesClaims(t *testing.T, f postgresFault) {
 func (r *awayRig) completed(kind string, ids []string) {
 	r.t.Helper()
 	for _, id := range ids {
-		eventually(r.t, "job "+id+" is completed", func() bool {
+		eventually.True(r.t, "job "+id+" is completed", func() bool {
 			record, err := r.claims.Get(r.t.Context(), idempotency.Key{Scope: kind, Value: id})
 			return err == nil && record.State == idempotency.StatusCompleted
 		})
@@ -173,7 +174,7 @@ func (r *awayRig) wantDead(want int) {
 	r.t.Helper()
 	var got int
 	var err error
-	eventually(r.t, fmt.Sprintf("%d dead letters and an empty queue", want), func() bool {
+	eventually.True(r.t, fmt.Sprintf("%d dead letters and an empty queue", want), func() bool {
 		depth, depthErr := r.broker.Depth(r.t.Context(), worker.DefaultQueue)
 		var countErr error
 		got, countErr = r.dead.Count(r.t.Context(), dlq.Filter{})
@@ -208,13 +209,13 @@ func claimWhoseAnswerIsLost(t *testing.T, p *place) {
 		t.Fatal(err)
 	}
 	ids := rig.enqueue("job", 1)
-	eventually(t, "the claim waits for the lock", func() bool { return p.waiting(t) > 0 })
+	eventually.True(t, "the claim waits for the lock", func() bool { return p.waiting(t) > 0 })
 	p.proxy.Cut()
-	eventually(t, "the worker has given up", func() bool { return run.Ready() != nil })
+	eventually.True(t, "the worker has given up", func() bool { return run.Ready() != nil })
 	if _, err := held.Exec(t.Context(), "COMMIT"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the claim whose answer was lost is stored", func() bool { return rig.claimed(p) == 1 })
+	eventually.True(t, "the claim whose answer was lost is stored", func() bool { return rig.claimed(p) == 1 })
 	p.proxy.Restore()
 	rig.completed("job", ids)
 	rig.wantDead(0)

@@ -3,7 +3,6 @@ package faulttest
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"net/url"
 	"strings"
 	"testing"
@@ -177,21 +176,4 @@ func (r *awayRig) enqueue(kind string, n int) []string {
 		}
 	}
 	return ids
-}
-
-// testTimeout is how long a test waits for what is to come.
-const testTimeout = 30 * time.Second
-
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(testTimeout)
-	for !done() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal(errors.New("waited in vain until " + what))
-		}
-	}
 }
