@@ -11,9 +11,9 @@ VULN          ?= $(BIN)/govulncheck
 # Many tests wait for brokers, leases and delays: more of them at once than there are cores. Packages under the race detector and those without it
 # run beside each other.
 RACE_AT_ONCE  ?= -p 3 -parallel 16
-PLAIN_AT_ONCE ?= -p 2 -parallel 16
+PLAIN_AT_ONCE ?= -p 3 -parallel 16
 # These wait the longest, so they begin first.
-LONGEST       ?= queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs queue/rabbitmq queue/outbox webhook/endpoints worker internal/testkit/testserver
+LONGEST       ?= internal/testkit/testserver queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs worker queue/rabbitmq queue/outbox webhook/endpoints
 TEST_TIMEOUT  ?= 15m
 FUZZTIME      ?= 10s
 BENCHFLAGS    ?=
@@ -33,7 +33,7 @@ RACE_FLAGS    ?= -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=mode
 GOTEST_FLAGS   = -vet=off -ldflags=-s -timeout $(TEST_TIMEOUT)
 
 PACKAGES       = $(shell $(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...)
-ALL_PKGS       = $(filter $(LONGEST:%=$(MODULE)/%),$(PACKAGES)) $(filter-out $(LONGEST:%=$(MODULE)/%),$(PACKAGES))
+ALL_PKGS       = $(LONGEST:%=$(MODULE)/%) $(filter-out $(LONGEST:%=$(MODULE)/%),$(PACKAGES))
 RACE_PKGS      = $(if $(filter-out 0,$(RACE)),$(shell printf '%s\n' $(ALL_PKGS) | grep -E '$(RACED)' | grep -Ev '$(UNRACED)'))
 PLAIN_PKGS     = $(filter-out $(RACE_PKGS),$(ALL_PKGS))
 
