@@ -11,7 +11,7 @@ VULN          ?= $(BIN)/govulncheck
 # Many tests wait for brokers, leases and delays: more of them at once than there are cores. Packages under the race detector and those without it
 # run beside each other.
 RACE_AT_ONCE  ?= -p 3 -parallel 16
-PLAIN_AT_ONCE ?= -p 3 -parallel 16
+PLAIN_AT_ONCE ?= -p 2 -parallel 16
 # These wait the longest, so they begin first.
 LONGEST       ?= internal/testkit/testserver queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs worker queue/rabbitmq queue/outbox webhook/endpoints
 TEST_TIMEOUT  ?= 15m

@@ -23,7 +23,7 @@ const rewriteAt = 500
 const closeTime = 30 * time.Second
 
 // visibleTime bounds the wait for what was given back to be ready again.
-const visibleTime = 2 * time.Second
+const visibleTime = 10 * time.Second
 
 // leaseSet is what a scan has leased.
 type leaseSet struct {
