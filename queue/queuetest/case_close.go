@@ -111,16 +111,20 @@ func caseDurableAcrossReopen(e *env) {
 		pubs[4].Delay = e.h.Delay
 	}
 	e.publish(pubs...)
-	sub := e.subscribe(e.h.Lease, 2)
-	leases := e.collect(sub, 2, 0)
-	e.ack(leases[0]) // gone; the other one is left unsettled
+	sub := e.subscribe(e.h.Hold, 1)
+	gone := e.collect(sub, 1, 0)
+	e.ack(gone...)
+	if err := sub.Close(); err != nil {
+		e.Fatalf("Close of the subscription: %v", err)
+	}
+	e.receive(e.subscribe(e.h.Lease, 1), 0) // left unsettled
 	if err := e.broker.Close(); err != nil {
 		e.Fatalf("Close: %v", err)
 	}
 	e.broker = e.openBroker()
 	sub = e.subscribe(e.h.Hold, 5)
 	seen := newTally()
-	seen.add(leases[:1])
+	seen.add(gone)
 	if err := seen.ack(e.Context(), e.collect(sub, 4, e.h.Lease+e.h.Delay)); err != nil {
 		e.Fatal(err)
 	}
