@@ -99,7 +99,7 @@ func (c *cast) setup(r *worker.Registry) error {
 	worker.Handle(r, worker.Kind[[]byte]{Name: "quick"}, func(context.Context, []byte) error { return nil })
 	worker.Handle(r, worker.Kind[[]byte]{Name: "block"}, block)
 	worker.Handle(r, worker.Kind[[]byte]{Name: "unkeyed", Config: worker.KindConfig{Keyed: new(false)}}, block)
-	worker.Handle(r, worker.Kind[[]byte]{Name: "narrow", Config: worker.KindConfig{Bulkhead: 1, Waiting: 1}}, block)
+	worker.Handle(r, worker.Kind[[]byte]{Name: "narrow", Config: worker.KindConfig{Bulkhead: 1, Waiting: new(1)}}, block)
 	worker.Handle(r, worker.Kind[[]byte]{Name: "fail"}, func(context.Context, []byte) error { return errDown })
 	worker.Handle(r, worker.Kind[[]byte]{Name: "die", Config: worker.KindConfig{MaxAttempts: 1}}, func(context.Context, []byte) error { return errDown })
 	worker.Handle(r, worker.Kind[[]byte]{Name: "call", Config: worker.KindConfig{Destination: "https://Shop.example.com/hooks?token=secret"}},

@@ -18,22 +18,21 @@ import (
 // What takes longer than four times the threshold counts as four times: five quick answers bring a destination out of the lane, however long it hung.
 // One that was left alone for thirty times the threshold is new again.
 type SlowLaneConfig struct {
-	// Slots is how many calls to slow destinations may run at once. Zero or negative means that nothing is slow.
+	// Slots is how many calls to slow destinations may run at once. Zero means that nothing is slow.
 	Slots int
 	// Over is the threshold. Zero means 1 s. 10 ms to 10 min.
 	Over time.Duration
 }
 
 func (c SlowLaneConfig) withDefaults() SlowLaneConfig {
-	c.Slots = max(c.Slots, 0)
 	c.Over = cmp.Or(c.Over, time.Second)
 	return c
 }
 
 func (c SlowLaneConfig) validate() error {
 	switch {
-	case c.Slots > 1_000_000:
-		return fmt.Errorf("slots %d: use at most 1000000, or 0 for no lane", c.Slots)
+	case c.Slots < 0 || c.Slots > 1_000_000:
+		return fmt.Errorf("slots %d: use 1 to 1000000, or 0 for no lane", c.Slots)
 	case c.Over < 10*time.Millisecond || c.Over > 10*time.Minute:
 		return fmt.Errorf("over %v: use 10ms to 10m", c.Over)
 	}

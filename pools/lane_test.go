@@ -225,7 +225,7 @@ func TestLaneIsForThoseWhoUseIt(t *testing.T) {
 	for i := range hook {
 		hook[i].Done(now, breaker.OutcomeSuccess)
 	}
-	for _, bad := range []SlowLaneConfig{{Slots: 1e7}, {Slots: 1, Over: time.Millisecond}, {Slots: 1, Over: time.Hour}} {
+	for _, bad := range []SlowLaneConfig{{Slots: 1e7}, {Slots: -1}, {Slots: 1, Over: time.Millisecond}, {Slots: 1, Over: time.Hour}} {
 		if _, err := NewDestinations(DestinationsConfig{SlowLane: bad}); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}

@@ -57,10 +57,11 @@ func TestBulkheadFollowsTheCapacity(t *testing.T) {
 	})
 }
 
-func TestAdaptiveNeedsABulkhead(t *testing.T) {
+func TestLimitsOfAKindAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]worker.KindConfig{
 		"needs a bulkhead": {Adaptive: adaptive.LimitConfig{Min: new(1)}},
+		"waiting -1":       {Bulkhead: 2, Waiting: new(-1)},
 		"decrease 2":       {Bulkhead: 2, Adaptive: adaptive.LimitConfig{Min: new(1), Decrease: 2}},
 	} {
 		registry := worker.NewRegistry()

@@ -144,7 +144,7 @@ func TestHandlerIsToldThatItsLeaseEnds(t *testing.T) {
 		var cause error
 		var told, lost time.Time
 		registry := worker.NewRegistry()
-		kind := worker.KindConfig{Keyed: &keyed, Timeout: 400 * time.Second, Bulkhead: 1, Waiting: 1}
+		kind := worker.KindConfig{Keyed: &keyed, Timeout: 400 * time.Second, Bulkhead: 1, Waiting: new(1)}
 		work(registry, "job", kind, func(ctx context.Context, job *worker.Job) error {
 			wait := 100 * time.Second
 			if job.ID == "second" {

@@ -68,7 +68,7 @@ func TestUrgentJobsDoNotWaitForTheBacklog(t *testing.T) {
 		destinations pools.DestinationsConfig
 		maxWait      time.Duration // of an urgent job
 	}{
-		"the kind's bulkhead":           {worker.KindConfig{Bulkhead: 5, Waiting: 5}, pools.DestinationsConfig{}, time.Second},
+		"the kind's bulkhead":           {worker.KindConfig{Bulkhead: 5, Waiting: new(5)}, pools.DestinationsConfig{}, time.Second},
 		"the destination's concurrency": {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Concurrency: new(5)}}, time.Second},
 		"the destination's rate":        {worker.KindConfig{}, pools.DestinationsConfig{Default: pools.DestinationConfig{Rate: limiter.Config{Rate: new(10.0)}}}, 2 * time.Second},
 	} {

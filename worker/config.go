@@ -40,11 +40,11 @@ type Config struct {
 	Lease time.Duration
 	// Heartbeat is how often leases and claims are extended. Default Lease/3. It must be below Lease/2.
 	Heartbeat time.Duration
-	// StopGrace is how long running handlers may continue after Run's context ends. Nil means 20 s.
+	// StopGrace is how long running handlers may continue after Run's context ends. Nil means 20 s; zero means none.
 	StopGrace *time.Duration
 	// StopHard is how long handlers have to return once StopGrace is over and their contexts are cancelled. Later ones are abandoned and
-	// their jobs put back. Default 5 s.
-	StopHard time.Duration
+	// their jobs put back. Nil means 5 s; zero means none.
+	StopHard *time.Duration
 	// Hold configures when jobs of a sick destination leave the queue. It needs a [dlq.Store] in DeadLetters. Jobs of FIFO queues are
 	// never held, since they would lose their place.
 	Hold HoldConfig
@@ -86,13 +86,13 @@ type QueueConfig struct {
 }
 
 // HoldConfig configures when jobs of a destination leave the queue for the dead-letter store, in state held, and how they come back. Jobs of
-// a destination that was forced open are held at once, unless both After and Backlog are negative.
+// a destination that was forced open are held at once, unless both After and Backlog are zero.
 type HoldConfig struct {
-	// After is how long the breaker must have been open. Default 15 min; negative means never by time.
-	After time.Duration
+	// After is how long the breaker must have been open. Nil means 15 min; zero means never by time.
+	After *time.Duration
 	// Backlog is how many jobs of one destination this worker defers before it holds the rest, since a long backlog would only cycle
-	// through the broker. Default 100; negative means never by backlog.
-	Backlog int
+	// through the broker. Nil means 100; zero means never by backlog.
+	Backlog *int
 	// Interval is how often held jobs are considered for release. Default 1 s.
 	Interval time.Duration
 	// RampStart is how many jobs are released in the first interval after recovery. Each further interval doubles it. Default 10.
@@ -109,9 +109,9 @@ func (c Config) withDefaults() Config {
 	c.Heartbeat = cmp.Or(c.Heartbeat, c.Lease/3)
 	c.UnknownKindAfter = cmp.Or(c.UnknownKindAfter, 15*time.Minute)
 	c.StopGrace = cmp.Or(c.StopGrace, new(20*time.Second))
-	c.StopHard = cmp.Or(c.StopHard, 5*time.Second)
-	c.Hold.After = cmp.Or(c.Hold.After, 15*time.Minute)
-	c.Hold.Backlog = cmp.Or(c.Hold.Backlog, 100)
+	c.StopHard = cmp.Or(c.StopHard, new(5*time.Second))
+	c.Hold.After = cmp.Or(c.Hold.After, new(15*time.Minute))
+	c.Hold.Backlog = cmp.Or(c.Hold.Backlog, new(100))
 	c.Hold.Interval = cmp.Or(c.Hold.Interval, time.Second)
 	c.Hold.RampStart = cmp.Or(c.Hold.RampStart, 10)
 	c.Hold.RampMax = cmp.Or(c.Hold.RampMax, 1000)
@@ -155,11 +155,14 @@ func (c Config) validate() error {
 	check(c.Lease >= time.Second, "lease %s: must be at least 1s", c.Lease)
 	check(c.Heartbeat > 0 && c.Heartbeat < c.Lease/2, "heartbeat %s: must be positive and below half the lease of %s", c.Heartbeat, c.Lease)
 	check(*c.StopGrace >= 0, "stop grace %s: must not be negative; 0 means none", *c.StopGrace)
+	check(*c.StopHard >= 0, "stop hard %s: must not be negative; 0 means none", *c.StopHard)
+	check(*c.Hold.After >= 0, "hold after %s: must not be negative; 0 means never by time", *c.Hold.After)
+	check(*c.Hold.Backlog >= 0, "hold backlog %d: must not be negative; 0 means never by backlog", *c.Hold.Backlog)
 	check(len(c.Owner) <= idempotency.MaxOwner, "owner of %d bytes: at most %d are kept with a claim", len(c.Owner), idempotency.MaxOwner)
 	check(c.Concurrency >= len(c.Queues), "concurrency %d: each of the %d queues needs a slot", c.Concurrency, len(c.Queues))
 	check(c.Hold.RampStart > 0 && c.Hold.RampMax >= c.Hold.RampStart, "hold ramp %d to %d: start must be positive and at most max", c.Hold.RampStart, c.Hold.RampMax)
 	for name, d := range map[string]time.Duration{
-		"stop hard": c.StopHard, "hold interval": c.Hold.Interval, "unknown kind after": c.UnknownKindAfter,
+		"hold interval": c.Hold.Interval, "unknown kind after": c.UnknownKindAfter,
 		"key retention": c.KeyRetention, "dead letter retention": c.DeadLetterRetention, "clean-up interval": c.CleanUpInterval,
 	} {
 		check(d > 0, "%s %s: must be positive", name, d)

@@ -35,7 +35,7 @@ func TestHeldJobThatExpiresKeepsItsHistory(t *testing.T) {
 	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return errors.New("first failure") })
-	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Interval: time.Second}}
+	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: new(time.Second), Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
 		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d", Deadline: time.Now().Add(time.Hour)})
 		b.after(time.Second)

@@ -206,7 +206,7 @@ func TestAbandonedHandlerKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	running, most, calls := 0, 0, 0
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Bulkhead: 1, Waiting: -1, Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Keyed: new(false)}
+	cfg := worker.KindConfig{Bulkhead: 1, Waiting: new(0), Timeout: time.Second, TimeoutGrace: time.Second, MaxAttempts: 1, Keyed: new(false)}
 	work(registry, "k", cfg, func(context.Context, *worker.Job) error {
 		calls++
 		running++

@@ -113,7 +113,7 @@ func TestStopDoesNotWaitForeverForGivenUpAttempts(t *testing.T) {
 					b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
 					broker := queuetest.NewFaultBroker(b.broker, queuetest.When(queuetest.OpSettle, nil, fault))
 					const grace, hard = 3 * time.Second, 2 * time.Second
-					b.start(worker.Config{Registry: registry, Broker: broker, StopGrace: new(grace), StopHard: hard})
+					b.start(worker.Config{Registry: registry, Broker: broker, StopGrace: new(grace), StopHard: new(hard)})
 					b.enqueue(worker.NewJob{Kind: "k"})
 					b.after(time.Minute)
 					start := time.Now()

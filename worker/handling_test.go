@@ -127,7 +127,7 @@ func TestStopWaitsForHandlersToReturn(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		return ctx.Err()
 	})
-	cfg := worker.Config{Registry: registry, StopGrace: new(time.Duration(0)), StopHard: 20 * time.Second}
+	cfg := worker.Config{Registry: registry, StopGrace: new(time.Duration(0)), StopHard: new(20 * time.Second)}
 	inBubble(t, cfg, func(b *bubble) { // wants a clean end
 		b.enqueue(worker.NewJob{Kind: "k"})
 		b.after(time.Second)
@@ -150,7 +150,7 @@ func TestStopAbandonsDeafHandlers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			release = make(chan struct{})
 			b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
-			cfg := worker.Config{Registry: registry, StopGrace: new(3 * time.Second), StopHard: 2 * time.Second}
+			cfg := worker.Config{Registry: registry, StopGrace: new(3 * time.Second), StopHard: new(2 * time.Second)}
 			b.start(cfg)
 			id := b.enqueue(worker.NewJob{Kind: "k"})
 			b.after(time.Second)

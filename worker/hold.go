@@ -65,7 +65,7 @@ func (h *holder) shouldHold(name string, r pools.Verdict, now time.Time) bool {
 	cfg := h.w.cfg.Hold
 	switch r.Reason {
 	case pools.ReasonForcedOpen:
-		return cfg.After > 0 || cfg.Backlog > 0
+		return *cfg.After > 0 || *cfg.Backlog > 0
 	case pools.ReasonBreakerOpen, pools.ReasonSharedOpen:
 	default:
 		return false
@@ -73,10 +73,10 @@ func (h *holder) shouldHold(name string, r pools.Verdict, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := h.get(name)
-	if since, open := h.w.destinations.OpenSince(name, now); open && cfg.After > 0 && now.Sub(since) >= cfg.After {
+	if since, open := h.w.destinations.OpenSince(name, now); open && *cfg.After > 0 && now.Sub(since) >= *cfg.After {
 		return true
 	}
-	if cfg.Backlog > 0 && d.deferred >= cfg.Backlog {
+	if *cfg.Backlog > 0 && d.deferred >= *cfg.Backlog {
 		return true
 	}
 	d.deferred++

@@ -26,7 +26,7 @@ func TestHeldUnkeyedJobKeepsItsAttempts(t *testing.T) {
 		attempts = append(attempts, worker.JobFrom(ctx).Attempt)
 		return errors.New("no")
 	})
-	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Interval: time.Second}}
+	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: new(time.Second), Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
 		id := b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
 		b.after(time.Second) // attempt 1 fails; the next is due in half a minute
@@ -54,7 +54,7 @@ func TestHeldJobsOfOneHostShareTheirRamp(t *testing.T) {
 	const jobs = 300
 	registry := worker.NewRegistry()
 	work(registry, "k", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
-	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: -1, Backlog: 10, Interval: time.Second}}
+	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: new(time.Duration(0)), Backlog: new(10), Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
 		b.w.Destinations().Force("hooks.example", time.Now(), breaker.OverrideOpen)
 		for i := range jobs {
@@ -96,7 +96,7 @@ func TestProbesThatDoNotArriveAreNotMultiplied(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		return nil
 	})
-	cfg := worker.Config{Registry: registry, Concurrency: 1, Hold: worker.HoldConfig{After: time.Second, Interval: time.Second}}
+	cfg := worker.Config{Registry: registry, Concurrency: 1, Hold: worker.HoldConfig{After: new(time.Second), Interval: time.Second}}
 	inBubble(t, cfg, func(b *bubble) {
 		for range jobs {
 			b.enqueue(worker.NewJob{Kind: "k", Destination: "d"})
@@ -133,9 +133,9 @@ func TestForcedOpenIsHeldAtOnce(t *testing.T) {
 		held int
 	}{
 		"by default":           {worker.HoldConfig{}, 1},
-		"only a backlog holds": {worker.HoldConfig{After: -1}, 1},
-		"only time holds":      {worker.HoldConfig{Backlog: -1}, 1},
-		"nothing holds":        {worker.HoldConfig{After: -1, Backlog: -1}, 0},
+		"only a backlog holds": {worker.HoldConfig{After: new(time.Duration(0))}, 1},
+		"only time holds":      {worker.HoldConfig{Backlog: new(0)}, 1},
+		"nothing holds":        {worker.HoldConfig{After: new(time.Duration(0)), Backlog: new(0)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0

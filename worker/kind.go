@@ -57,8 +57,9 @@ type KindConfig struct {
 	// would hear; a throttle counts as slow. The zero value keeps the size. It needs a Bulkhead.
 	Adaptive adaptive.LimitConfig
 	// Waiting is how many jobs may wait in this worker for the bulkhead, each holding a slot and its lease, before others are
-	// deferred. Default as many as Bulkhead, at most what is left of the slots; negative means none. Ignored without Bulkhead.
-	Waiting int
+	// deferred. Nil means as many as Bulkhead, at most an even part of the slots that are left, and none beside kinds without a Bulkhead.
+	// Zero means none. Ignored without Bulkhead.
+	Waiting *int
 	// Keyed reports whether each attempt takes a claim on the job's key. Nil means yes if the worker has a store. True refuses a worker
 	// without one. False runs the handler at least once per job, with attempts counted by the broker.
 	Keyed *bool
@@ -99,6 +100,9 @@ func (c KindConfig) validate() error {
 	check(c.TimeoutGrace > 0, "timeout grace %s: must be positive", c.TimeoutGrace)
 	check(c.MaxAttempts > 0, "max attempts %d: must be at least 1, the first attempt included", c.MaxAttempts)
 	check(c.Bulkhead >= 0, "bulkhead %d: must not be negative; 0 means no size of its own", c.Bulkhead)
+	if c.Waiting != nil {
+		check(*c.Waiting >= 0, "waiting %d: must not be negative; 0 means none", *c.Waiting)
+	}
 	if c.Adaptive.Adapts() {
 		check(c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", *c.Adaptive.Min)
 	}

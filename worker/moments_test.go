@@ -124,7 +124,7 @@ func TestHandlersThatEndAtAnyMomentOfAStop(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bubble{rig: memoryRig(t), t: t, ended: make(chan error, 1)}
-				b.start(worker.Config{Registry: registry, Concurrency: 40, StopGrace: &c.grace, StopHard: c.hard})
+				b.start(worker.Config{Registry: registry, Concurrency: 40, StopGrace: &c.grace, StopHard: &c.hard})
 				slow := 0
 				for end := range endings {
 					for _, at := range []time.Duration{time.Second, time.Second + grace, 4 * time.Second, time.Second + grace + hard, time.Minute} {

@@ -201,7 +201,7 @@ func TestSinkHoldsNothing(t *testing.T) {
 	t.Parallel()
 	registry := worker.NewRegistry()
 	work(registry, "job", worker.KindConfig{}, func(context.Context, *worker.Job) error { return nil })
-	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: time.Second, Backlog: 1, Interval: time.Second}}
+	cfg := worker.Config{Registry: registry, Hold: worker.HoldConfig{After: new(time.Second), Backlog: new(1), Interval: time.Second}}
 	for name, c := range map[string]fieldConfig{
 		"sink": {sink: true, worker: cfg},
 		"FIFO": {caps: queue.Capabilities{FIFO: true}, worker: cfg}, // a held job would lose its place

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -137,7 +138,7 @@ func buildPools(all []*kind, slots int) ([]*pool, error) {
 			unsized++
 		case !seen:
 			sized[k.name] = k
-			sum += k.config.Bulkhead + max(k.config.Waiting, 0) // whoever waits holds a slot, too
+			sum += k.config.Bulkhead + *cmp.Or(k.config.Waiting, new(0)) // whoever waits holds a slot, too
 		}
 	}
 	left := slots - sum
@@ -162,15 +163,17 @@ func makePools(all []*kind, left int, shareLeft bool) ([]*pool, error) {
 	}
 	var list []*pool
 	for _, k := range all {
-		name, size, waiting := k.name, k.config.Bulkhead, k.config.Waiting
+		name, size, waiting := k.name, k.config.Bulkhead, 0
 		switch {
 		case size == 0:
-			name, size, waiting = sharedPool, left, -1
-		case waiting == 0 && !shareLeft:
+			name, size = sharedPool, left
+		case k.config.Waiting != nil:
+			waiting = *k.config.Waiting
+		case !shareLeft:
 			waiting = min(size, left/len(sizedKinds))
 		}
 		if byName[name] == nil {
-			p, err := newPool(name, size, max(waiting, 0), k.config)
+			p, err := newPool(name, size, waiting, k.config)
 			if err != nil {
 				return nil, fmt.Errorf("kind %q: %w", k.name, err)
 			}

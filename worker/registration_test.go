@@ -118,6 +118,19 @@ func TestNewRefusesWhatTheStoreWouldRefuse(t *testing.T) {
 		if _, err := worker.New(cfg); err == nil || !strings.Contains(err.Error(), "weight") {
 			t.Errorf("weights that overflow: %v", err)
 		}
+		cfg.Queues = nil
+		for want, change := range map[string]func(*worker.Config){
+			"stop grace -1s: must not be negative": func(c *worker.Config) { c.StopGrace = new(-time.Second) },
+			"stop hard -1s: must not be negative":  func(c *worker.Config) { c.StopHard = new(-time.Second) },
+			"hold after -1s: must not be negative": func(c *worker.Config) { c.Hold.After = new(-time.Second) },
+			"hold backlog -1: must not be":         func(c *worker.Config) { c.Hold.Backlog = new(-1) },
+		} {
+			negative := cfg
+			change(&negative)
+			if _, err := worker.New(negative); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
 		for _, priority := range []int{-1, 3} {
 			cfg.Queues = []worker.QueueConfig{{Name: "a", Priority: priority}}
 			if _, err := worker.New(cfg); err == nil || !strings.Contains(err.Error(), "priority") {

@@ -157,7 +157,7 @@ func TestNoTransactionAfterTheHandler(t *testing.T) {
 func TestGoexitInAnObserverCostsOnlyTheAttempt(t *testing.T) {
 	t.Parallel()
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{MaxAttempts: 1, Bulkhead: 1, Waiting: -1}
+	cfg := worker.KindConfig{MaxAttempts: 1, Bulkhead: 1, Waiting: new(0)}
 	work(registry, "k", cfg, func(context.Context, *worker.Job) error { return nil })
 	exits := observerFunc(func(e worker.Event) {
 		if s, ok := e.(*worker.Started); ok && s.Job.ID == "bad" {

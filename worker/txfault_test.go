@@ -210,7 +210,7 @@ func TestHandlerTxLeftInDoubtByAStop(t *testing.T) {
 		_, err := r.write(ctx, job)
 		return err
 	})
-	r.start(worker.Config{Registry: registry, Lease: time.Second, StopGrace: new(time.Duration(0)), StopHard: 100 * time.Millisecond})
+	r.start(worker.Config{Registry: registry, Lease: time.Second, StopGrace: new(time.Duration(0)), StopHard: new(100 * time.Millisecond)})
 	letGo := r.holdCommits()
 	r.enqueue("a")
 	r.committing()

@@ -96,7 +96,7 @@ func (r *txRig) start(cfg worker.Config) {
 		cfg.Store = r.store
 	}
 	if cfg.StopGrace == nil {
-		cfg.StopGrace, cfg.StopHard = new(time.Duration(0)), 10*time.Second
+		cfg.StopGrace, cfg.StopHard = new(time.Duration(0)), new(10*time.Second)
 	}
 	cfg.DeadLetters, cfg.Observers = r.dead, []worker.Observer{r}
 	w, err := worker.New(cfg)

@@ -16,7 +16,7 @@ import (
 // oneAtATime is a kind whose jobs wait for each other in the worker. It notes when each one ran.
 func oneAtATime(keyed bool, length map[string]time.Duration, ran map[string][]time.Time) *worker.Registry {
 	registry := worker.NewRegistry()
-	cfg := worker.KindConfig{Bulkhead: 1, Waiting: 1, Timeout: time.Hour, Keyed: &keyed}
+	cfg := worker.KindConfig{Bulkhead: 1, Waiting: new(1), Timeout: time.Hour, Keyed: &keyed}
 	work(registry, "k", cfg, func(_ context.Context, job *worker.Job) error {
 		ran[job.ID] = append(ran[job.ID], time.Now())
 		time.Sleep(length[job.ID])

@@ -176,11 +176,11 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) drain(receivers *sync.WaitGroup, endWork context.CancelCauseFunc, endSettling context.CancelFunc) error {
 	timers := []*time.Timer{
 		time.AfterFunc(*w.cfg.StopGrace, func() { endWork(ErrStopping) }),
-		time.AfterFunc(*w.cfg.StopGrace+w.cfg.StopHard, func() {
+		time.AfterFunc(*w.cfg.StopGrace+*w.cfg.StopHard, func() {
 			close(w.hardStop)
 			w.heartbeat.expireHandlers()
 		}),
-		time.AfterFunc(*w.cfg.StopGrace+w.cfg.StopHard+settleGrace, endSettling),
+		time.AfterFunc(*w.cfg.StopGrace+*w.cfg.StopHard+settleGrace, endSettling),
 	}
 	receivers.Wait()
 	err := w.unsubscribe()

@@ -135,7 +135,7 @@ func (s setup) worker(ctx context.Context, in stores, e *endpoint, o *observed) 
 	w, err := worker.New(worker.Config{
 		Broker: in.broker, Registry: registry, Store: in.claims, DeadLetters: in.letters, Concurrency: 64, Observers: []worker.Observer{o}, Hold: s.hold,
 		Destinations: pools.DestinationsConfig{Default: s.destination},
-		StopGrace:    new(time.Second), StopHard: time.Second,
+		StopGrace:    new(time.Second), StopHard: new(time.Second),
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	return w, sender, err

@@ -79,7 +79,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	out := setup{
 		due: every(sickRate, sickFor+wellFor), maxWait: 5 * time.Second, attempts: schedule.WebhookBackoff.Len() + 1, backoff: backoff, timeout: callLimit,
 		destination: pools.DestinationConfig{Breaker: breaker, Concurrency: new(3), DeferCap: 15 * time.Minute / compression},
-		hold:        worker.HoldConfig{After: 15 * time.Minute / compression, Interval: 100 * time.Millisecond},
+		hold:        worker.HoldConfig{After: new(15 * time.Minute / compression), Interval: 100 * time.Millisecond},
 		behave: func(at time.Duration) reply {
 			if at < sickFor {
 				return s.behave(at)

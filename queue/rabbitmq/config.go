@@ -26,8 +26,8 @@ type Config struct {
 	// Heartbeat finds dead connections. Default 10 s, at least 1 s.
 	Heartbeat time.Duration
 	// ConsumerTimeout is what the broker's consumer_timeout is set to: a message that is held for longer has its channel closed. Leases end
-	// before it. Default 30 min, which is RabbitMQ's; negative if the broker has none. At least 1 min.
-	ConsumerTimeout time.Duration
+	// before it. Nil means 30 min, which is RabbitMQ's; zero that the broker has none. At least 1 min.
+	ConsumerTimeout *time.Duration
 	// MaxBody is the most bytes of a message's body. More is refused at publish. Default 16 MiB, the limit of RabbitMQ 4.
 	MaxBody int
 	// DeliveryLimit is the x-delivery-limit of queues: how often the broker redelivers before it dead-letters a message itself. It
@@ -58,8 +58,8 @@ func (c Config) withDefaults() Config {
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 10 * time.Second
 	}
-	if c.ConsumerTimeout == 0 {
-		c.ConsumerTimeout = 30 * time.Minute
+	if c.ConsumerTimeout == nil {
+		c.ConsumerTimeout = new(30 * time.Minute)
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = 16 << 20
@@ -93,8 +93,8 @@ func (c Config) validate() ([]address, error) {
 		return nil, fmt.Errorf("prefix of %d bytes: use at most %d", len(c.Prefix), maxPrefix)
 	case c.Heartbeat < time.Second:
 		return nil, fmt.Errorf("heartbeat %v: must be at least 1s", c.Heartbeat)
-	case c.ConsumerTimeout > 0 && c.ConsumerTimeout < time.Minute:
-		return nil, fmt.Errorf("consumer timeout %v: must be at least 1m, or negative if the broker has none", c.ConsumerTimeout)
+	case *c.ConsumerTimeout != 0 && *c.ConsumerTimeout < time.Minute:
+		return nil, fmt.Errorf("consumer timeout %v: must be at least 1m, or 0 if the broker has none", *c.ConsumerTimeout)
 	case c.MaxBody < 1:
 		return nil, fmt.Errorf("max body %d: must be at least 1 byte", c.MaxBody)
 	case c.DeliveryLimit < 1:
@@ -122,10 +122,7 @@ func (c Config) validate() ([]address, error) {
 // maxLease is the longest time from receive to settlement, 0 for no limit. The broker looks at its consumer_timeout about once a minute, and
 // not before it has passed; the margin is for the settlement.
 func (c Config) maxLease() time.Duration {
-	if c.ConsumerTimeout < 0 {
-		return 0
-	}
-	return c.ConsumerTimeout - min(time.Minute, c.ConsumerTimeout/10)
+	return *c.ConsumerTimeout - min(time.Minute, *c.ConsumerTimeout/10)
 }
 
 // Capabilities tells what a broker with c can do with the queue of that name, without connecting to it.

@@ -50,7 +50,7 @@ func (i *inspection) settings(use inspect.Use) {
 	if b.maxLease > 0 && use.LongestRun > b.maxLease {
 		i.add(inspect.SeverityFault, fmt.Sprintf("set consumer_timeout of the broker to more than %v and tell the driver, or shorten the timeout", use.LongestRun),
 			"a job may run for %v, but the broker's consumer_timeout is %v: past it the broker closes the channel and hands all its jobs out again",
-			use.LongestRun, b.cfg.ConsumerTimeout)
+			use.LongestRun, *b.cfg.ConsumerTimeout)
 	}
 	if use.MaxAttempts > 0 && use.MaxAttempts >= b.cfg.DeliveryLimit {
 		i.add(inspect.SeverityWarning, "raise the delivery limit (under another prefix) well above the attempts, or lower the attempts",

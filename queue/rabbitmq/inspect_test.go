@@ -127,7 +127,7 @@ func TestConfig(t *testing.T) {
 		"no URL":           {},
 		"prefix":           {URLs: []string{"amqp://h/"}, Prefix: strings.Repeat("p", 101)},
 		"heartbeat":        {URLs: []string{"amqp://h/"}, Heartbeat: time.Millisecond},
-		"consumer timeout": {URLs: []string{"amqp://h/"}, ConsumerTimeout: time.Second},
+		"consumer timeout": {URLs: []string{"amqp://h/"}, ConsumerTimeout: new(time.Second)},
 		"max body":         {URLs: []string{"amqp://h/"}, MaxBody: -1},
 		"delivery limit":   {URLs: []string{"amqp://h/"}, DeliveryLimit: -1},
 		"window":           {URLs: []string{"amqp://h/"}, Window: 4097},

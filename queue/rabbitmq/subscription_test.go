@@ -284,12 +284,12 @@ func TestCeiling(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	cfg := r.config()
-	cfg.ConsumerTimeout = 2 * time.Minute
+	cfg.ConsumerTimeout = new(2 * time.Minute)
 	b := r.open(cfg)
 	name := r.queue(b, "ceiling")
 	most := b.Capabilities(name).MaxLease
-	if most <= time.Minute || most >= cfg.ConsumerTimeout {
-		t.Errorf("MaxLease is %v with a consumer timeout of %v", most, cfg.ConsumerTimeout)
+	if most <= time.Minute || most >= *cfg.ConsumerTimeout {
+		t.Errorf("MaxLease is %v with a consumer timeout of %v", most, *cfg.ConsumerTimeout)
 	}
 	r.publish(b, name, text("x"))
 	before := time.Now()
@@ -304,7 +304,7 @@ func TestCeiling(t *testing.T) {
 		t.Error("extended beyond the ceiling")
 	}
 	r.ack(l)
-	cfg.ConsumerTimeout = -1
+	cfg.ConsumerTimeout = new(time.Duration(0))
 	if c := cfg.Capabilities(name); c.MaxLease != 0 {
 		t.Errorf("MaxLease is %v without a consumer timeout", c.MaxLease)
 	}

@@ -17,7 +17,7 @@ import (
 // Field case B1: acks that wait for others to share their request reach the server before Close returns.
 func TestCloseFlushesAcks(t *testing.T) {
 	t.Parallel()
-	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
+	inBubble(t, sqs.Config{Linger: new(time.Second)}, func(r *rig) {
 		r.publish("jobs", texts(4)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 4), 4, time.Minute)
 		r.from(nil)
@@ -50,7 +50,7 @@ func TestCloseFlushesAcks(t *testing.T) {
 // The same for what was published.
 func TestCloseFlushesPublishes(t *testing.T) {
 	t.Parallel()
-	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
+	inBubble(t, sqs.Config{Linger: new(time.Second)}, func(r *rig) {
 		var wg sync.WaitGroup
 		wg.Go(func() { r.publish("jobs", texts(13)...) })
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestCloseFlushesPublishes(t *testing.T) {
 
 func TestBatchesFlushBySizeAndTime(t *testing.T) {
 	t.Parallel()
-	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
+	inBubble(t, sqs.Config{Linger: new(time.Second)}, func(r *rig) {
 		r.publish("jobs", texts(14)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 14), 14, time.Minute)
 		r.from(nil)
@@ -91,7 +91,7 @@ func TestBatchesFlushBySizeAndTime(t *testing.T) {
 // While requests are under way, what comes after them fills the next ones, also without a linger.
 func TestBatchesFillUnderLoad(t *testing.T) {
 	t.Parallel()
-	inBubble(t, sqs.Config{Linger: -1}, func(r *rig) {
+	inBubble(t, sqs.Config{Linger: new(time.Duration(0))}, func(r *rig) {
 		const n = 500
 		r.publish("jobs", texts(n)...)
 		leases := r.receive(r.subscribe("jobs", time.Hour, n), n, time.Minute)
@@ -160,7 +160,7 @@ func TestSenderFaultIsNotRepeated(t *testing.T) {
 
 func TestPartialFailureOfSettlements(t *testing.T) {
 	t.Parallel()
-	inBubble(t, sqs.Config{Linger: time.Second}, func(r *rig) {
+	inBubble(t, sqs.Config{Linger: new(time.Second)}, func(r *rig) {
 		r.publish("jobs", texts(20)...)
 		leases := r.receive(r.subscribe("jobs", time.Minute, 20), 20, time.Minute)
 		r.from(func(c sqstest.Call) sqstest.Fault {

@@ -127,7 +127,7 @@ func (b *batcher) ripeIn() time.Duration {
 	if b.drained || len(b.waiting) >= maxBatch || b.bytes >= b.batchBytes() || b.allWait() {
 		return 0
 	}
-	return b.q.b.cfg.Linger - time.Since(b.waiting[0].added)
+	return *b.q.b.cfg.Linger - time.Since(b.waiting[0].added)
 }
 
 // allWait reports whether nobody is left to wait for: every message of the queue that this process holds is being settled.

@@ -39,9 +39,9 @@ type Config struct {
 	FIFOBatch int
 	// NoFairGroups leaves out the message group id that tells a standard queue which tenant a message belongs to.
 	NoFairGroups bool
-	// Linger is how long a send, delete or change of visibility waits for others to share its request. Default 5 ms; negative means
-	// that it never waits.
-	Linger time.Duration
+	// Linger is how long a send, delete or change of visibility waits for others to share its request. Nil means 5 ms; zero means
+	// that it never waits. At most 1 s.
+	Linger *time.Duration
 	// Transport carries the requests. Nil means one made for SQS. For faults in tests and for measuring.
 	Transport http.RoundTripper
 	// Logger gets what an operator should read. Default slog.Default().
@@ -60,8 +60,8 @@ func (c Config) withDefaults() Config {
 	if c.FIFOBatch == 0 {
 		c.FIFOBatch = 1
 	}
-	if c.Linger == 0 {
-		c.Linger = defaultLinger
+	if c.Linger == nil {
+		c.Linger = new(defaultLinger)
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default() //nolint:sloglint // the documented default of a field
@@ -75,8 +75,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("max receive count %d: use 1 to 1000", c.MaxReceiveCount)
 	case c.FIFOBatch < 1 || c.FIFOBatch > maxBatch:
 		return fmt.Errorf("FIFO batch %d: use 1 to %d", c.FIFOBatch, maxBatch)
-	case c.Linger > time.Second:
-		return fmt.Errorf("linger %v: use at most 1s", c.Linger)
+	case *c.Linger < 0 || *c.Linger > time.Second:
+		return fmt.Errorf("linger %v: use at most 1s, or 0 for none", *c.Linger)
 	case !plainName(c.Prefix):
 		return fmt.Errorf("queue prefix %q: use letters, digits, hyphens and underscores", c.Prefix)
 	}

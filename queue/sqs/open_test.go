@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -47,7 +48,8 @@ func TestOpenRefuses(t *testing.T) {
 		"receive count":      {sqs.Config{Region: region, MaxReceiveCount: 1001}, "1001"},
 		"FIFO batch":         {sqs.Config{Region: region, FIFOBatch: 11}, "11"},
 		"prefix":             {sqs.Config{Region: region, Prefix: "a.b"}, "prefix"},
-		"linger":             {sqs.Config{Region: region, Linger: 1 << 40}, "linger"},
+		"linger":             {sqs.Config{Region: region, Linger: new(time.Duration(1 << 40))}, "linger"},
+		"negative linger":    {sqs.Config{Region: region, Linger: new(time.Duration(-1))}, "linger"},
 		"empty credentials":  {sqs.Config{AWS: &aws.Config{Region: region}}, "no AWS credentials"},
 		"negative FIFOBatch": {sqs.Config{Region: region, FIFOBatch: -1}, "-1"},
 	} {

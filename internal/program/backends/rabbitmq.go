@@ -36,7 +36,7 @@ func offlineRabbitMQ(ctx context.Context, cfg *config.Config) (*Set, error) {
 // rabbitMQConfig translates the section.
 func rabbitMQConfig(c config.RabbitMQ) (rabbitmq.Config, error) {
 	out := rabbitmq.Config{
-		Name: c.Name, Prefix: c.Prefix, Heartbeat: c.Heartbeat, ConsumerTimeout: config.OrNone(c.ConsumerTimeout), MaxBody: c.MaxBody,
+		Name: c.Name, Prefix: c.Prefix, Heartbeat: c.Heartbeat, ConsumerTimeout: new(c.ConsumerTimeout), MaxBody: c.MaxBody,
 		DeliveryLimit: c.DeliveryLimit, Window: c.Window, Management: c.Management.Reveal(),
 	}
 	for _, u := range c.URLs {

@@ -28,7 +28,7 @@ func sqsConfig(cfg *config.Config) sqs.Config {
 	c := cfg.SQS
 	out := sqs.Config{
 		Region: c.Region, Endpoint: c.Endpoint, Prefix: c.Prefix, AccountID: c.AccountID, NoCreate: !c.Create,
-		MaxReceiveCount: c.MaxReceiveCount, FIFOBatch: c.FIFOBatch, NoFairGroups: !c.FairGroups, Linger: config.OrNone(c.Linger),
+		MaxReceiveCount: c.MaxReceiveCount, FIFOBatch: c.FIFOBatch, NoFairGroups: !c.FairGroups, Linger: new(c.Linger),
 	}
 	for _, q := range cfg.Queues {
 		if q.UnwrapSNS {

@@ -12,7 +12,7 @@ import (
 	"github.com/caisson-go/caisson/queue/sqs"
 )
 
-// Every key reaches its driver, and a zero that means none does not become the driver's default.
+// Every key reaches its driver, and a zero stays one.
 func TestTranslation(t *testing.T) {
 	t.Parallel()
 	cfg, _, err := config.Load(config.Sources{Flags: map[string]string{
@@ -27,7 +27,7 @@ func TestTranslation(t *testing.T) {
 	}
 	got, err := rabbitMQConfig(cfg.RabbitMQ)
 	want := rabbitmq.Config{
-		URLs: []string{"amqp://u:p@a/v", "amqp://b"}, Name: "n", Prefix: "x.", Heartbeat: 5 * time.Second, ConsumerTimeout: -1, MaxBody: 2048,
+		URLs: []string{"amqp://u:p@a/v", "amqp://b"}, Name: "n", Prefix: "x.", Heartbeat: 5 * time.Second, ConsumerTimeout: new(time.Duration(0)), MaxBody: 2048,
 		DeliveryLimit: 50, Window: 9, Management: "http://u:p@a:15672",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" || err != nil {
@@ -36,7 +36,7 @@ func TestTranslation(t *testing.T) {
 	cfg.Queues = []config.Queue{{Name: "a"}, {Name: "b", UnwrapSNS: true}}
 	wantSQS := sqs.Config{
 		Region: "r", Endpoint: "http://e", Prefix: "s-", AccountID: "123456789012", NoCreate: true, MaxReceiveCount: 99, UnwrapSNS: []string{"b"},
-		FIFOBatch: 7, NoFairGroups: true, Linger: -1,
+		FIFOBatch: 7, NoFairGroups: true, Linger: new(time.Duration(0)),
 	}
 	if diff := cmp.Diff(wantSQS, sqsConfig(cfg)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -3,7 +3,6 @@ package runtime
 import (
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
@@ -65,8 +64,8 @@ func (a *assembly) worker(set *backends.Set, logger *slog.Logger, observers []wo
 		Lease:        a.cfg.Lease,
 		Heartbeat:    a.cfg.Heartbeat,
 		StopGrace:    new(a.cfg.Stop.Grace),
-		StopHard:     max(a.cfg.Stop.Hard, time.Nanosecond), // 0 means none
-		Hold:         holdOf(a.cfg.Hold),
+		StopHard:     new(a.cfg.Stop.Hard),
+		Hold:         worker.HoldConfig{After: new(a.cfg.Hold.After), Backlog: new(a.cfg.Hold.Backlog)},
 		KeyRetention: a.cfg.Idempotency.Retention, DeadLetterRetention: a.cfg.DLQ.Retention,
 		Observers: observers,
 		Logger:    logger,
@@ -85,9 +84,4 @@ func queuesOf(cfg *config.Config) []worker.QueueConfig {
 		}
 	}
 	return queues
-}
-
-// holdOf translates the zeros: in the configuration they mean never.
-func holdOf(c config.Hold) worker.HoldConfig {
-	return worker.HoldConfig{After: config.OrNone(c.After), Backlog: config.OrNone(c.Backlog)}
 }

@@ -28,15 +28,12 @@ func load(t *testing.T, flags map[string]string, env ...string) *config.Config {
 	return cfg
 }
 
-// The configuration says none with a zero; the packages take a zero for their default. Nothing may get lost between the two.
+// A zero of the configuration means none to the packages, too, and is not their default.
 func TestZerosMeanNone(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, map[string]string{
 		"stop.grace": "0s", "stop.hard": "0s", "hold.after": "0s", "hold.backlog": "0", "destinations.default.budget.floor": "0",
 	})
-	if got := holdOf(cfg.Hold); got.After >= 0 || got.Backlog >= 0 {
-		t.Errorf("hold %+v", got)
-	}
 	d := destinationsOf(cfg).Default
 	if *d.Budget.Floor != 0 || *d.Concurrency != 0 || *d.Rate.Rate != 0 || *d.Breaker.SlowAfter != 0 {
 		t.Errorf("destination %+v", d)
@@ -136,11 +133,11 @@ func TestNoWaitingRoom(t *testing.T) {
 	t.Parallel()
 	cfg := load(t, nil, "CAISSON_KINDS_A_BULKHEAD_SIZE=2", "CAISSON_KINDS_A_BULKHEAD_WAITING=0", "CAISSON_KINDS_B_BULKHEAD_SIZE=2",
 		"CAISSON_KINDS_C_BULKHEAD_WAITING=1")
-	for name, want := range map[string]int{"a": -1, "b": 5, "c": 1, "d": 5} {
-		got := worker.KindConfig{Waiting: 5}
+	for name, want := range map[string]int{"a": 0, "b": 5, "c": 1, "d": 5} {
+		got := worker.KindConfig{Waiting: new(5)}
 		overrideKind(&got, cfg.Kinds[name])
-		if got.Waiting != want {
-			t.Errorf("kind %s: waiting %d, want %d", name, got.Waiting, want)
+		if *got.Waiting != want {
+			t.Errorf("kind %s: waiting %d, want %d", name, *got.Waiting, want)
 		}
 	}
 }
@@ -168,7 +165,7 @@ func TestVariablesFindRegisteredKinds(t *testing.T) {
 
 func TestOverrideKind(t *testing.T) {
 	t.Parallel()
-	registered := worker.KindConfig{Timeout: time.Minute, MaxAttempts: 9, Bulkhead: 2, Waiting: 5, Destination: "shop"}
+	registered := worker.KindConfig{Timeout: time.Minute, MaxAttempts: 9, Bulkhead: 2, Waiting: new(5), Destination: "shop"}
 	got := registered
 	overrideKind(&got, config.Kind{})
 	if diff := cmp.Diff(registered, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {
@@ -179,7 +176,7 @@ func TestOverrideKind(t *testing.T) {
 		Destination: "mail",
 	})
 	want := worker.KindConfig{
-		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond)}, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: new(2)}, Waiting: -1, Keyed: new(false), MaxAge: time.Hour,
+		Timeout: time.Second, AdaptiveTimeout: adaptive.TimeoutConfig{Floor: new(time.Millisecond)}, MaxAttempts: 1, Backoff: schedule.WebhookBackoff, Bulkhead: 3, Adaptive: adaptive.LimitConfig{Min: new(2)}, Waiting: new(0), Keyed: new(false), MaxAge: time.Hour,
 		Destination: "mail",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(schedule.Backoff{}, schedule.Jitter{})); diff != "" {

@@ -51,14 +51,12 @@ func overrideKind(c *worker.KindConfig, k config.Kind) {
 	}
 	replace(&c.MaxAttempts, k.MaxAttempts)
 	replace(&c.Bulkhead, k.Bulkhead.Size)
+	replace(&c.Waiting, k.Bulkhead.Waiting)
 	if k.Bulkhead.AdaptiveMin != 0 {
 		c.Adaptive.Min = new(k.Bulkhead.AdaptiveMin)
 	}
 	replace(&c.MaxAge, k.MaxAge)
 	replace(&c.Destination, k.Destination)
-	if waiting := k.Bulkhead.Waiting; waiting != nil {
-		c.Waiting = config.OrNone(*waiting)
-	}
 	if !k.Backoff.IsZero() {
 		c.Backoff = k.Backoff
 	}
