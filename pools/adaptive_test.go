@@ -87,7 +87,12 @@ func TestThrottlesLowerTheLimitOnce(t *testing.T) {
 	for _, p := range list {
 		p.Done(now, breaker.OutcomeSuccess)
 	}
-	if _, err := NewDestinations(DestinationsConfig{Default: DestinationConfig{Adaptive: adaptive.LimitConfig{Min: new(1)}}}); err == nil {
-		t.Error("an adaptive limit with nothing to lower was taken")
+	for fault, c := range map[string]DestinationConfig{
+		"nothing to lower": {Adaptive: adaptive.LimitConfig{Min: new(1)}},
+		"two maximums":     {Concurrency: new(5), Adaptive: adaptive.LimitConfig{Min: new(1), Max: 5}},
+	} {
+		if _, err := NewDestinations(DestinationsConfig{Default: c}); err == nil {
+			t.Errorf("an adaptive limit with %s was taken", fault)
+		}
 	}
 }

@@ -15,23 +15,21 @@ import (
 // Policy is the defence around calls to one dependency, to be made once and shared by all calls to it. It is safe for
 // concurrent use.
 type Policy[T any] struct {
-	cfg      CallConfig
-	fallback func(context.Context, error) (T, error)
-	stats    callStats
+	cfg   CallConfig[T]
+	stats callStats
 }
 
 type callStats struct {
 	calls, failed, refused, retried, retryRefused, hedged, hedgeWon, fellBack, fallbackFailed atomic.Uint64
 }
 
-// NewPolicy returns a policy. fallback, which may be nil, is asked for a substitute when a call has failed or was
-// refused; it gets the caller's context and the error. It is not asked when nobody waits any more.
-func NewPolicy[T any](cfg CallConfig, fallback func(ctx context.Context, err error) (T, error)) (*Policy[T], error) {
+// NewPolicy returns a policy.
+func NewPolicy[T any](cfg CallConfig[T]) (*Policy[T], error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("call policy %q: %w", cfg.Name, err)
 	}
-	return &Policy[T]{cfg: cfg, fallback: fallback}, nil
+	return &Policy[T]{cfg: cfg}, nil
 }
 
 // Call runs fn behind p: timeout, then bulkhead, then breaker, then retries within the budget, then the call; the fallback
@@ -47,11 +45,11 @@ func Call[T any](ctx context.Context, p *Policy[T], fn func(context.Context) (T,
 		return v, nil
 	}
 	p.stats.failed.Add(1)
-	if p.fallback == nil || ctx.Err() != nil {
+	if p.cfg.Fallback == nil || ctx.Err() != nil {
 		return v, err
 	}
 	p.note(&p.stats.fellBack, CallEventFellBack)
-	sub, ferr := p.fallback(ctx, err)
+	sub, ferr := p.cfg.Fallback(ctx, err)
 	if ferr != nil {
 		p.note(&p.stats.fallbackFailed, CallEventFallbackFailed)
 		return sub, fmt.Errorf("%w; fallback: %w", err, ferr)

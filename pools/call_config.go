@@ -13,8 +13,8 @@ import (
 	"github.com/caisson-go/caisson/pools/budget"
 )
 
-// CallConfig tunes the defence around calls to one dependency. The zero value is a timeout of 10 s and one attempt.
-type CallConfig struct {
+// CallConfig tunes the defence around calls to one dependency that return a T. The zero value is a timeout of 10 s and one attempt.
+type CallConfig[T any] struct {
 	// Name is the dependency's, for errors and display. Empty means "dependency".
 	Name string
 	// Timeout bounds the whole call: waiting, attempts and backoff. The fallback comes on top. Zero means 10 s.
@@ -47,6 +47,9 @@ type CallConfig struct {
 	// HedgeAfter is how long an attempt may take before a second one is started beside it: the 95th percentile of latency, or
 	// more. The hedge spends budget like a retry. Zero means no hedge.
 	HedgeAfter time.Duration
+	// Fallback is asked for a substitute when a call has failed or was refused, with the caller's context and the error. It is not asked when
+	// nobody waits any more. Nil means none.
+	Fallback func(ctx context.Context, err error) (T, error)
 	// Observe is called for each [CallEvent], in the goroutine of the call. Nil means none.
 	Observe func(CallEvent)
 }
@@ -88,7 +91,7 @@ func (e *RefusedError) Error() string {
 // Is reports that a RefusedError is [ErrRefused].
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-func (c CallConfig) withDefaults() CallConfig {
+func (c CallConfig[T]) withDefaults() CallConfig[T] {
 	c.Name = cmp.Or(c.Name, "dependency")
 	c.Timeout = cmp.Or(c.Timeout, 10*time.Second)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, 3)
@@ -115,7 +118,7 @@ func defaultBackoff(failed int) time.Duration {
 	return time.Duration(rand.Float64() * limit)
 }
 
-func (c CallConfig) validate() error {
+func (c CallConfig[T]) validate() error {
 	switch {
 	case c.Timeout < 0:
 		return fmt.Errorf("timeout %v: use a positive duration, or 0 for 10s", c.Timeout)
@@ -132,7 +135,7 @@ func (c CallConfig) validate() error {
 }
 
 // outcome is what the breaker is told about a whole call.
-func (c *CallConfig) outcome(ctx context.Context, err error) breaker.Outcome {
+func (c *CallConfig[T]) outcome(ctx context.Context, err error) breaker.Outcome {
 	switch {
 	case err == nil:
 		return breaker.OutcomeSuccess
@@ -143,7 +146,7 @@ func (c *CallConfig) outcome(ctx context.Context, err error) breaker.Outcome {
 }
 
 // admit asks the breaker, then the destination: both or none.
-func (c *CallConfig) admit(now time.Time) (trial breaker.Permit, permit Permit, v Verdict) {
+func (c *CallConfig[T]) admit(now time.Time) (trial breaker.Permit, permit Permit, v Verdict) {
 	if c.Breaker != nil {
 		var wait time.Duration
 		if trial, wait = c.Breaker.Admit(now); wait > 0 {
@@ -161,7 +164,7 @@ func (c *CallConfig) admit(now time.Time) (trial breaker.Permit, permit Permit, 
 }
 
 // retryOf is what another try after an error costs.
-func (c *CallConfig) retryOf(err error) budget.Try {
+func (c *CallConfig[T]) retryOf(err error) budget.Try {
 	if c.Throttled(err) {
 		return budget.TryThrottled
 	}

@@ -19,10 +19,10 @@ var (
 	errInput = errors.New("400")
 )
 
-func policy(t *testing.T, cfg CallConfig, fallback func(context.Context, error) (string, error)) *Policy[string] {
+func policy(t *testing.T, cfg CallConfig[string]) *Policy[string] {
 	t.Helper()
 	cfg.Name = "mail"
-	p, err := NewPolicy(cfg, fallback)
+	p, err := NewPolicy(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestCallRetriesInsideTheBreaker(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := policy(t, CallConfig{Breaker: b, Retryable: isDown, Backoff: constant(time.Second)}, nil)
+		p := policy(t, CallConfig[string]{Breaker: b, Retryable: isDown, Backoff: constant(time.Second)})
 		dep := &script{errs: []error{errDown, errDown}}
 		start := time.Now()
 		got, err := Call(t.Context(), p, dep.call)
@@ -84,19 +84,19 @@ func TestCallRetriesOnlyWhatIsRetryable(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
-		cfg  CallConfig
+		cfg  CallConfig[string]
 		errs []error
 		want int
 	}{
-		{"a client's mistake", CallConfig{Retryable: isDown}, []error{errInput}, 1},
-		{"nothing without Retryable", CallConfig{}, []error{errDown}, 1},
-		{"up to the maximum", CallConfig{Retryable: isDown, MaxAttempts: 2}, []error{errDown, errDown, errDown}, 2},
-		{"until it is not", CallConfig{Retryable: isDown, MaxAttempts: 9}, []error{errDown, errInput}, 2},
+		{"a client's mistake", CallConfig[string]{Retryable: isDown}, []error{errInput}, 1},
+		{"nothing without Retryable", CallConfig[string]{}, []error{errDown}, 1},
+		{"up to the maximum", CallConfig[string]{Retryable: isDown, MaxAttempts: 2}, []error{errDown, errDown, errDown}, 2},
+		{"until it is not", CallConfig[string]{Retryable: isDown, MaxAttempts: 9}, []error{errDown, errInput}, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dep := &script{errs: tt.errs}
-				_, err := Call(t.Context(), policy(t, tt.cfg, nil), dep.call)
+				_, err := Call(t.Context(), policy(t, tt.cfg), dep.call)
 				if err == nil || dep.calls != tt.want {
 					t.Errorf("%v after %d attempts, want %d", err, dep.calls, tt.want)
 				}
@@ -108,7 +108,7 @@ func TestCallRetriesOnlyWhatIsRetryable(t *testing.T) {
 func TestCallStopsWhenTheTimeLeftIsTooShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := policy(t, CallConfig{Timeout: 5 * time.Second, MaxAttempts: 9, Retryable: isDown, Backoff: constant(2 * time.Second)}, nil)
+		p := policy(t, CallConfig[string]{Timeout: 5 * time.Second, MaxAttempts: 9, Retryable: isDown, Backoff: constant(2 * time.Second)})
 		dep := &script{errs: times9(errDown)}
 		start := time.Now()
 		if _, err := Call(t.Context(), p, dep.call); !errors.Is(err, errDown) {
@@ -129,7 +129,7 @@ func TestCallRetriesSpendTheBudget(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := policy(t, CallConfig{MaxAttempts: 9, Retryable: isDown, Budget: budget, Backoff: constant(0)}, nil)
+		p := policy(t, CallConfig[string]{MaxAttempts: 9, Retryable: isDown, Budget: budget, Backoff: constant(0)})
 		dep := &script{errs: times9(errDown)}
 		if _, err := Call(t.Context(), p, dep.call); !errors.Is(err, errDown) {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestCallGivesTheBudgetBackWhenTheDestinationSaysNo(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := registry(t, DestinationsConfig{Default: DestinationConfig{Rate: limiter.Config{Rate: new(0.001), Burst: 1}}})
-		p := policy(t, CallConfig{Retryable: isDown, Budget: budget, Admit: r.For("mail"), Backoff: constant(0)}, nil)
+		p := policy(t, CallConfig[string]{Retryable: isDown, Budget: budget, Admit: r.For("mail"), Backoff: constant(0)})
 		dep := &script{errs: times9(errDown)}
 		_, _ = Call(t.Context(), p, dep.call)
 		if left := budget.Left(time.Now()); dep.calls != 1 || left != 1 {
@@ -161,10 +161,10 @@ func TestCallTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := breaker.New(breaker.Config{})
-		p := policy(t, CallConfig{
+		p := policy(t, CallConfig[string]{
 			Timeout: 3 * time.Second, AttemptTimeout: 2 * time.Second, Breaker: b, Backoff: constant(0),
 			Retryable: func(error) bool { return true },
-		}, nil)
+		})
 		attempts := 0
 		start := time.Now()
 		_, err := Call(t.Context(), p, func(ctx context.Context) (string, error) {
@@ -186,8 +186,10 @@ func TestCallOfACallerWhoLeftIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, _ := breaker.New(breaker.Config{})
 		fell := false
-		p := policy(t, CallConfig{Breaker: b, Retryable: func(error) bool { return true }},
-			func(context.Context, error) (string, error) { fell = true; return "", nil })
+		p := policy(t, CallConfig[string]{
+			Breaker: b, Retryable: func(error) bool { return true },
+			Fallback: func(context.Context, error) (string, error) { fell = true; return "", nil },
+		})
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := Call(ctx, p, func(ctx context.Context) (string, error) {
 			cancel()
@@ -206,14 +208,17 @@ func TestCallFallsBackLast(t *testing.T) {
 	b, _ := breaker.New(breaker.Config{})
 	var cause error
 	var events []CallEvent
-	p := policy(t, CallConfig{Bulkhead: bulk, Breaker: b, Observe: func(e CallEvent) { events = append(events, e) }},
-		func(_ context.Context, err error) (string, error) {
+	p := policy(t, CallConfig[string]{
+		Bulkhead: bulk, Breaker: b, Observe: func(e CallEvent) { events = append(events, e) },
+		Fallback: func(_ context.Context, err error) (string, error) {
 			cause = err
 			if errors.Is(err, errInput) {
 				return "", errors.New("cache empty")
 			}
 			return "cached", nil
-		})
+		},
+	})
+
 	try := func(wantErr error, errs ...error) {
 		t.Helper()
 		dep := &script{errs: errs}
@@ -243,11 +248,11 @@ func TestCallFallsBackLast(t *testing.T) {
 
 func TestCallPanicGivesEverythingBack(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []CallConfig{{}, {Idempotent: true, HedgeAfter: time.Hour}} {
+	for _, cfg := range []CallConfig[string]{{}, {Idempotent: true, HedgeAfter: time.Hour}} {
 		bulk, _ := NewBulkhead(BulkheadConfig{Size: 1})
 		b, _ := breaker.New(breaker.Config{})
 		cfg.Bulkhead, cfg.Breaker = bulk, b
-		p := policy(t, cfg, nil)
+		p := policy(t, cfg)
 		func() {
 			defer func() {
 				if r := recover(); r != "boom" {
@@ -264,10 +269,10 @@ func TestCallPanicGivesEverythingBack(t *testing.T) {
 
 func TestCallConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []CallConfig{
+	for _, cfg := range []CallConfig[string]{
 		{Timeout: -1}, {AttemptTimeout: -1}, {MaxAttempts: -1}, {HedgeAfter: -1}, {HedgeAfter: time.Second},
 	} {
-		if _, err := NewPolicy[string](cfg, nil); err == nil {
+		if _, err := NewPolicy(cfg); err == nil {
 			t.Errorf("accepted %+v", cfg)
 		}
 	}
@@ -283,9 +288,9 @@ func TestCallGRPCBudgetSeesEachAttempt(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: new(0)}}})
-		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
+		for name, cfg := range map[string]CallConfig[string]{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			cfg.Retryable, cfg.Backoff, cfg.MaxAttempts = isDown, constant(time.Second), 5
-			p := policy(t, cfg, nil)
+			p := policy(t, cfg)
 			// Of 10 tokens each attempt takes one; no retry is made at 5 or below.
 			for i, want := range []int{5, 1, 1} {
 				dep := &script{errs: []error{errDown, errDown, errDown, errDown, errDown}}
@@ -308,10 +313,10 @@ func TestCallAWSBudgetRefundsWhatARetryCost(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: form, Breaker: breaker.Config{FailurePercent: new(0)}}})
-		for name, cfg := range map[string]CallConfig{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
+		for name, cfg := range map[string]CallConfig[string]{"own": {Budget: own}, "destination": {Admit: r.For("mail")}} {
 			for _, throttled := range []bool{false, true} {
 				cfg.Retryable, cfg.Throttled, cfg.Backoff = isDown, func(error) bool { return throttled }, constant(time.Millisecond)
-				p := policy(t, cfg, nil)
+				p := policy(t, cfg)
 				for i := range 200 {
 					if _, err := Call(t.Context(), p, (&script{errs: []error{errDown}}).call); err != nil {
 						t.Fatalf("%s, throttled %v: call %d: %v", name, throttled, i+1, err)

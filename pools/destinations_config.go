@@ -104,6 +104,8 @@ func (c DestinationConfig) validate() error {
 	switch {
 	case *c.Concurrency < 0 || *c.Concurrency > 1_000_000:
 		return fmt.Errorf("concurrency %d: use at most 1000000, or 0 for no limit", *c.Concurrency)
+	case c.Adaptive.Max != 0:
+		return fmt.Errorf("adaptive max %d: leave it out, since the concurrency of %d says it", c.Adaptive.Max, *c.Concurrency)
 	case c.Adaptive.Adapts() && *c.Concurrency == 0:
 		return fmt.Errorf("adaptive min %d: set a concurrency, from which it can be lowered", *c.Adaptive.Min)
 	case !(*c.DrainRate == 0 || *c.DrainRate >= 1e-3 && *c.DrainRate <= 1e6):
@@ -224,11 +226,13 @@ func (t *table) resolve(c DestinationConfig) (*settings, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	limit := c.Adaptive
+	limit.Max, limit.SlowAfter = *c.Concurrency, cmp.Or(limit.SlowAfter, c.Breaker.SlowAfter)
 	s := &settings{
 		breaker: breaker.NewRules(c.Breaker, t.random), concurrency: uint32(*c.Concurrency),
 		rate: limiter.NewRules(c.Rate), rateLimit: c.Rate.PerSecond(), budget: budget.NewRules(c.Budget), drain: *c.DrainRate,
 		floor: int64(c.DeferFloor), cap: int64(c.DeferCap), total: t.total, rand: t.random,
-		limit: adaptive.NewLimitRules(c.Adaptive, *c.Concurrency, c.Breaker.SlowAfter), timeout: adaptive.NewTimeoutRules(c.Timeout), shared: *c.Shared,
+		limit: adaptive.NewLimitRules(limit), timeout: adaptive.NewTimeoutRules(c.Timeout), shared: *c.Shared,
 	}
 	if *c.Lane {
 		s.lane = t.lane

@@ -34,13 +34,12 @@ func ExampleDestinations() {
 
 func ExampleCall() {
 	errUnavailable := errors.New("503")
-	policy, err := pools.NewPolicy(pools.CallConfig{
+	policy, err := pools.NewPolicy(pools.CallConfig[string]{
 		Name:      "prices",
 		Timeout:   time.Second,
 		Retryable: func(err error) bool { return errors.Is(err, errUnavailable) },
 		Backoff:   func(int) time.Duration { return time.Millisecond },
-	}, func(context.Context, error) (string, error) {
-		return "yesterday's price", nil
+		Fallback:  func(context.Context, error) (string, error) { return "yesterday's price", nil },
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -67,7 +67,7 @@ func TestHedge(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := policy(t, CallConfig{Idempotent: true, HedgeAfter: 2 * s, Timeout: time.Minute}, nil)
+				p := policy(t, CallConfig[string]{Idempotent: true, HedgeAfter: 2 * s, Timeout: time.Minute})
 				dep := &replica{takes: tt.takes, errs: tt.errs}
 				start := time.Now()
 				got, err := Call(t.Context(), p, dep.call)
@@ -92,7 +92,7 @@ func TestHedgeSpendsTheRetryBudget(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := registry(t, DestinationsConfig{Default: DestinationConfig{Budget: budget.Config{Form: budget.FormAWS, Tokens: 14}}})
-		p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Second, Admit: r.For("mail")}, nil)
+		p := policy(t, CallConfig[string]{Idempotent: true, HedgeAfter: time.Second, Admit: r.For("mail")})
 		for _, want := range []int32{2, 1} { // the second call finds an empty budget
 			dep := &replica{takes: []time.Duration{5 * time.Second, 5 * time.Second}}
 			if _, err := Call(t.Context(), p, dep.call); err != nil || dep.calls.Load() != want {
@@ -108,7 +108,7 @@ func TestHedgeSpendsTheRetryBudget(t *testing.T) {
 func TestHedgePanicOfTheLoserIsNotHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Second}, nil)
+		p := policy(t, CallConfig[string]{Idempotent: true, HedgeAfter: time.Second})
 		var calls atomic.Int32
 		defer func() {
 			if r := recover(); r != "boom" {
@@ -128,7 +128,7 @@ func TestHedgePanicOfTheLoserIsNotHidden(t *testing.T) {
 
 func TestHedgeGoexitEndsTheCallersGoroutine(t *testing.T) {
 	t.Parallel()
-	p := policy(t, CallConfig{Idempotent: true, HedgeAfter: time.Hour}, nil)
+	p := policy(t, CallConfig[string]{Idempotent: true, HedgeAfter: time.Hour})
 	returned, ended := false, make(chan struct{})
 	go func() {
 		defer close(ended)

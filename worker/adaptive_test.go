@@ -61,6 +61,7 @@ func TestLimitsOfAKindAreChecked(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]worker.KindConfig{
 		"needs a bulkhead": {Adaptive: adaptive.LimitConfig{Min: new(1)}},
+		"adaptive max 2":   {Bulkhead: 2, Adaptive: adaptive.LimitConfig{Min: new(1), Max: 2}},
 		"waiting -1":       {Bulkhead: 2, Waiting: new(-1)},
 		"decrease 2":       {Bulkhead: 2, Adaptive: adaptive.LimitConfig{Min: new(1), Decrease: 2}},
 	} {

@@ -103,6 +103,7 @@ func (c KindConfig) validate() error {
 	if c.Waiting != nil {
 		check(*c.Waiting >= 0, "waiting %d: must not be negative; 0 means none", *c.Waiting)
 	}
+	check(c.Adaptive.Max == 0, "adaptive max %d: leave it out, since the bulkhead of %d says it", c.Adaptive.Max, c.Bulkhead)
 	if c.Adaptive.Adapts() {
 		check(c.Bulkhead > 0, "adaptive min %d: needs a bulkhead, whose size it lowers", *c.Adaptive.Min)
 	}

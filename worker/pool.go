@@ -192,7 +192,9 @@ func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
 	}
 	p := &pool{name: name, Bulkhead: b, waiting: room, size: size}
 	if cfg.Bulkhead > 0 && cfg.Adaptive.Adapts() {
-		p.adaptive, err = adaptive.NewLimit(cfg.Adaptive, size)
+		limit := cfg.Adaptive
+		limit.Max = size
+		p.adaptive, err = adaptive.NewLimit(limit)
 	}
 	return p, err
 }

@@ -22,8 +22,10 @@ import (
 //
 // The zero value adapts nothing.
 type LimitConfig struct {
-	// Min is the floor. Nil or zero means that nothing is adapted. Above the limit that is configured it counts as that.
+	// Min is the floor. Nil or zero means that nothing is adapted. Above Max it counts as that.
 	Min *int
+	// Max is what is configured. Zero means that somebody else says it: a destination its Concurrency, a kind its Bulkhead. A [Limit] needs it.
+	Max int
 	// Increase is how many calls more are allowed after each round that went well. Zero means 1.
 	Increase int
 	// Decrease is what share of the limit is left after a round that did not. Zero means 0.9. 0.1 to 0.99.
@@ -36,7 +38,7 @@ type LimitConfig struct {
 // Over fills the zero fields of c from base.
 func (c LimitConfig) Over(base LimitConfig) LimitConfig {
 	return LimitConfig{
-		Min: cmp.Or(c.Min, base.Min), Increase: cmp.Or(c.Increase, base.Increase), Decrease: cmp.Or(c.Decrease, base.Decrease),
+		Min: cmp.Or(c.Min, base.Min), Max: cmp.Or(c.Max, base.Max), Increase: cmp.Or(c.Increase, base.Increase), Decrease: cmp.Or(c.Decrease, base.Decrease),
 		SlowAfter: cmp.Or(c.SlowAfter, base.SlowAfter),
 	}
 }
@@ -56,6 +58,8 @@ func (c LimitConfig) Validate() error {
 	switch {
 	case c.Min != nil && *c.Min < 0:
 		return fmt.Errorf("min %d: use at least 1, or 0 for a limit that stays", *c.Min)
+	case c.Max < 0 || c.Max > math.MaxInt32:
+		return fmt.Errorf("max %d: use at least 1, or 0 where the limit has another name", c.Max)
 	case c.SlowAfter != nil && *c.SlowAfter < 0:
 		return fmt.Errorf("slow after %v: use a positive duration, or 0 for never", *c.SlowAfter)
 	case c.Increase < 1 || c.Increase > 1000:
@@ -66,7 +70,7 @@ func (c LimitConfig) Validate() error {
 	return nil
 }
 
-// LimitRules is a [LimitConfig] for a limit of at most highest.
+// LimitRules is a [LimitConfig] that adapts.
 type LimitRules struct {
 	lowest, highest, increase uint32
 	decrease                  uint64 // in thousandths
@@ -76,14 +80,14 @@ type LimitRules struct {
 // Slows reports whether a success may count as slow.
 func (r *LimitRules) Slows() bool { return r.slow > 0 }
 
-// NewLimitRules returns nil if c adapts nothing.
-func NewLimitRules(c LimitConfig, highest int, slowAfter *time.Duration) *LimitRules {
-	if !c.Adapts() || highest <= 0 {
+// NewLimitRules returns nil if c adapts nothing, or has no Max.
+func NewLimitRules(c LimitConfig) *LimitRules {
+	if !c.Adapts() || c.Max <= 0 {
 		return nil
 	}
 	return &LimitRules{
-		lowest: uint32(min(*c.Min, highest)), highest: uint32(highest), increase: uint32(c.Increase), //nolint:gosec // validated
-		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(*cmp.Or(c.SlowAfter, slowAfter, new(time.Duration))),
+		lowest: uint32(min(*c.Min, c.Max)), highest: uint32(c.Max), increase: uint32(c.Increase), //nolint:gosec // validated
+		decrease: uint64(math.Round(c.Decrease * 1000)), slow: int64(*cmp.Or(c.SlowAfter, new(time.Duration))),
 	}
 }
 
@@ -143,15 +147,15 @@ type Limit struct {
 	a     LimitState
 }
 
-// NewLimit returns a limit that stands at highest.
-func NewLimit(cfg LimitConfig, highest int) (*Limit, error) {
+// NewLimit returns a limit that stands at its Max.
+func NewLimit(cfg LimitConfig) (*Limit, error) {
 	cfg = cfg.WithDefaults()
-	rules := NewLimitRules(cfg, highest, nil)
-	if rules == nil {
-		return nil, fmt.Errorf("adaptive limit up to %d: it and min have to be at least 1", highest)
-	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("adaptive limit: %w", err)
+	}
+	rules := NewLimitRules(cfg)
+	if rules == nil {
+		return nil, fmt.Errorf("adaptive limit up to %d: it and min have to be at least 1", cfg.Max)
 	}
 	return &Limit{rules: *rules}, nil
 }

@@ -13,7 +13,8 @@ import (
 func TestLimit(t *testing.T) {
 	t.Parallel()
 	newLimit := func(cfg LimitConfig, highest int) *Limit {
-		l, err := NewLimit(cfg, highest)
+		cfg.Max = highest
+		l, err := NewLimit(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,8 +55,11 @@ func TestLimit(t *testing.T) {
 	if got := l.Done(at(time.Hour), at(time.Hour+time.Second), breaker.OutcomeSuccess, 10); got != 3 {
 		t.Errorf("%d: a call that took exactly as long as allowed", got)
 	}
-	for _, bad := range []LimitConfig{{}, {Min: new(1), Increase: -1}, {Min: new(1), Decrease: 1}, {Min: new(1), Decrease: math.NaN()}} {
-		if _, err := NewLimit(bad, 10); err == nil {
+	for _, bad := range []LimitConfig{
+		{Max: 10}, {Min: new(1)}, {Min: new(1), Max: -1}, {Min: new(-1), Max: 10}, {Min: new(1), Max: 10, Increase: -1},
+		{Min: new(1), Max: 10, Decrease: 1}, {Min: new(1), Max: 10, Decrease: math.NaN()},
+	} {
+		if _, err := NewLimit(bad); err == nil {
 			t.Errorf("%+v was taken", bad)
 		}
 	}
@@ -66,10 +70,10 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		highest := rapid.IntRange(1, 2000).Draw(t, "highest")
 		cfg := LimitConfig{
-			Min: new(rapid.IntRange(1, 2500).Draw(t, "min")), Increase: rapid.IntRange(1, 1000).Draw(t, "increase"),
+			Min: new(rapid.IntRange(1, 2500).Draw(t, "min")), Max: highest, Increase: rapid.IntRange(1, 1000).Draw(t, "increase"),
 			Decrease: rapid.Float64Range(0.1, 0.99).Draw(t, "decrease"),
 		}
-		l, err := NewLimit(cfg, highest)
+		l, err := NewLimit(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
