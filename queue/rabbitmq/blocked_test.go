@@ -120,8 +120,9 @@ func TestHalfOpen(t *testing.T) {
 	cfg := r.config()
 	cfg.URLs = []string{p.url(r.url)}
 	cfg.Heartbeat = time.Second
+	// Made on another connection: a slow broker must not miss heartbeats while it makes a queue.
+	name := r.queue(r.open(r.config()), "halfopen")
 	b := r.open(cfg)
-	name := r.queue(b, "halfopen")
 	p.each((*proxyLink).freeze)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
