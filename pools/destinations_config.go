@@ -142,7 +142,7 @@ type DestinationsConfig struct {
 }
 
 func (c DestinationsConfig) withDefaults() DestinationsConfig {
-	c.SlowLane = c.SlowLane.withDefaults()
+	c.SlowLane = c.SlowLane.WithDefaults()
 	c.Max = cmp.Or(c.Max, 100_000)
 	c.IdleAfter = cmp.Or(c.IdleAfter, 10*time.Minute)
 	if c.Random == nil {

@@ -24,7 +24,8 @@ type SlowLaneConfig struct {
 	Over time.Duration
 }
 
-func (c SlowLaneConfig) withDefaults() SlowLaneConfig {
+// WithDefaults fills in what zero means.
+func (c SlowLaneConfig) WithDefaults() SlowLaneConfig {
 	c.Over = cmp.Or(c.Over, time.Second)
 	return c
 }

@@ -17,7 +17,7 @@ import (
 //     held jobs come back at the ramp. While d is full, and has no place of its own for it, the handler holds its jobs instead, one by one.
 //   - One that is disabled as [ReasonGone] lets its jobs pass, without waiting for a rate: the handler gives them up without a call.
 func Apply(d *pools.Destinations, now time.Time, e Endpoint, cfg *pools.DestinationConfig) error {
-	e = e.withDefaults()
+	e = e.WithDefaults()
 	deleted, gone := cfg == nil, e.Gone()
 	if gone && !deleted {
 		free := *cfg
@@ -47,7 +47,7 @@ func Apply(d *pools.Destinations, now time.Time, e Endpoint, cfg *pools.Destinat
 // within 10 min and at least 5 calls, and in the slow lane while it is slow. Its concurrency adapts, and its state is shared, where it asks for
 // that. Register it under the endpoint's id.
 func (e Endpoint) DestinationConfig() pools.DestinationConfig {
-	e = e.withDefaults()
+	e = e.WithDefaults()
 	c := pools.DestinationConfig{
 		Breaker:     breaker.Webhook(),
 		Concurrency: new(e.Concurrency),

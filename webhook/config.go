@@ -23,6 +23,16 @@ type Timeouts struct {
 	Idle time.Duration
 }
 
+// WithDefaults fills in what zero means.
+func (t Timeouts) WithDefaults() Timeouts {
+	t.Dial = cmp.Or(t.Dial, 5*time.Second)
+	t.TLS = cmp.Or(t.TLS, 5*time.Second)
+	t.Header = cmp.Or(t.Header, 15*time.Second)
+	t.Total = cmp.Or(t.Total, 26*time.Second)
+	t.Idle = cmp.Or(t.Idle, 30*time.Second)
+	return t
+}
+
 // DefaultUnknownEndpointAfter is the default of [Config.UnknownEndpointAfter].
 const DefaultUnknownEndpointAfter = 15 * time.Minute
 
@@ -48,11 +58,7 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.Timeouts.Dial = cmp.Or(c.Timeouts.Dial, 5*time.Second)
-	c.Timeouts.TLS = cmp.Or(c.Timeouts.TLS, 5*time.Second)
-	c.Timeouts.Header = cmp.Or(c.Timeouts.Header, 15*time.Second)
-	c.Timeouts.Total = cmp.Or(c.Timeouts.Total, 26*time.Second)
-	c.Timeouts.Idle = cmp.Or(c.Timeouts.Idle, 30*time.Second)
+	c.Timeouts = c.Timeouts.WithDefaults()
 	c.UserAgent = cmp.Or(c.UserAgent, "caisson-webhook/"+version())
 	c.UnknownEndpointAfter = cmp.Or(c.UnknownEndpointAfter, DefaultUnknownEndpointAfter)
 	if c.Guard == nil {

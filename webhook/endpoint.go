@@ -119,7 +119,8 @@ const (
 	maxEndpointID      = 128
 )
 
-func (e Endpoint) withDefaults() Endpoint {
+// WithDefaults fills in what zero means.
+func (e Endpoint) WithDefaults() Endpoint {
 	if e.ClientErrors == "" {
 		e.ClientErrors = ClientErrorsRetry
 	}
@@ -137,7 +138,7 @@ func (e Endpoint) withDefaults() Endpoint {
 
 // Check returns e with its defaults filled in, or everything that is wrong with it.
 func (g *Guard) Check(e Endpoint) (Endpoint, error) {
-	e = e.withDefaults()
+	e = e.WithDefaults()
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
 		if !ok {

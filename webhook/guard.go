@@ -48,20 +48,26 @@ var defaultGuard = func() *Guard {
 	return g
 }()
 
+// WithDefaults fills in what zero means.
+func (c GuardConfig) WithDefaults() GuardConfig {
+	if len(c.Ports) == 0 {
+		c.Ports = []uint16{80, 443, 8443}
+	}
+	if c.Resolver == nil {
+		c.Resolver = &net.Resolver{PreferGo: true}
+	}
+	return c
+}
+
 // NewGuard returns a guard.
 func NewGuard(cfg GuardConfig) (*Guard, error) {
+	cfg = cfg.WithDefaults()
 	g := &Guard{ports: slices.Compact(slices.Sorted(slices.Values(cfg.Ports))), resolver: cfg.Resolver}
-	if len(g.ports) == 0 {
-		g.ports = []uint16{80, 443, 8443}
-	}
 	if slices.Contains(cfg.Ports, 0) {
 		return nil, errors.New("guard ports: 0 is not a port; use any_port to allow all")
 	}
 	if cfg.AnyPort {
 		g.ports = nil
-	}
-	if g.resolver == nil {
-		g.resolver = &net.Resolver{PreferGo: true}
 	}
 	var err error
 	if g.allow, err = unmapped("allow", cfg.Allow); err != nil {

@@ -146,7 +146,7 @@ func (s *Sender) endpoint(ctx context.Context, job *worker.Job) (Endpoint, error
 	e, err := s.cfg.Endpoints.Get(ctx, job.Destination)
 	switch {
 	case err == nil:
-		return e.withDefaults(), nil
+		return e.WithDefaults(), nil
 	case !errors.Is(err, ErrUnknownEndpoint):
 		return Endpoint{}, deferred(lookupPause, fmt.Errorf("look up endpoint: %w", err))
 	}

@@ -103,7 +103,8 @@ type HoldConfig struct {
 
 const maxWeight = 1_000_000 // keeps products of weights and slots from overflowing
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what zero means.
+func (c Config) WithDefaults() Config {
 	c.Concurrency = cmp.Or(c.Concurrency, 20)
 	c.Lease = cmp.Or(c.Lease, queue.DefaultLease)
 	c.Heartbeat = cmp.Or(c.Heartbeat, c.Lease/3)

@@ -30,14 +30,15 @@ type heldDestination struct {
 }
 
 const (
-	// probeCount is how many held jobs are released to find out whether a destination has recovered: the breaker's default.
-	probeCount = 5
 	// probeWait is how long probes have to arrive before others are sent, in intervals.
 	probeWait = 5
 	// requestWait is how long nothing is released after a handler asked to hold a job of the destination, in intervals: the next ones would
 	// be held again.
 	requestWait = 10
 )
+
+// probeCount is how many held jobs are released to find out whether a destination has recovered: as many as a breaker lets through by default.
+var probeCount = breaker.Config{}.WithDefaults().Probes
 
 func newHolder(w *Worker) *holder {
 	return &holder{w: w, destinations: make(map[string]*heldDestination)}

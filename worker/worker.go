@@ -53,7 +53,7 @@ const (
 
 // New checks the whole configuration and registration and returns a worker that is ready to run. All faults are reported at once.
 func New(cfg Config) (*Worker, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("worker configuration: %w", err)
 	}

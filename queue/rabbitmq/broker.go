@@ -58,7 +58,7 @@ var _ queue.Broker = (*Broker)(nil)
 //
 // Open takes four round trips. It declares nothing: what a queue or a delay needs is declared when it is first used.
 func Open(ctx context.Context, cfg Config) (*Broker, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	addresses, err := cfg.validate()
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq: %w", err)

@@ -48,7 +48,8 @@ const (
 	maxPrefix    = 100
 )
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what zero means.
+func (c Config) WithDefaults() Config {
 	if c.Name == "" {
 		c.Name = defaultName()
 	}
@@ -127,7 +128,7 @@ func (c Config) maxLease() time.Duration {
 
 // Capabilities tells what a broker with c can do with the queue of that name, without connecting to it.
 func (c Config) Capabilities(name string) queue.Capabilities {
-	c = c.withDefaults()
+	c = c.WithDefaults()
 	can := queue.Capabilities{
 		Name:           driverName,
 		MaxLease:       c.maxLease(),

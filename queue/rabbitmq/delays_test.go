@@ -21,7 +21,7 @@ func (r *rig) ownPrefix() Config {
 	r.Helper()
 	cfg := r.config()
 	cfg.Prefix = "cstest-" + strings.TrimPrefix(r.name("x"), "test-x-") + "."
-	topo := newTopology(cfg.withDefaults())
+	topo := newTopology(cfg.WithDefaults())
 	r.Cleanup(func() {
 		names := append(topo.oldNames(), topo.deliver(), topo.unroutable(), topo.queue("q"), topo.queue("q.dlq"))
 		for step := shortestStep; step <= longestStep; step *= 2 {

@@ -133,7 +133,7 @@ func TestConfig(t *testing.T) {
 		"window":           {URLs: []string{"amqp://h/"}, Window: 4097},
 		"management":       {URLs: []string{"amqp://h/"}, Management: "localhost:15672"},
 	} {
-		if _, err := c.withDefaults().validate(); err == nil {
+		if _, err := c.WithDefaults().validate(); err == nil {
 			t.Errorf("%s: accepted", what)
 		}
 	}

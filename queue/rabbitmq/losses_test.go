@@ -80,7 +80,7 @@ func TestDeliveryLimit(t *testing.T) {
 // TestArguments pins what keeps messages from being lost.
 func TestArguments(t *testing.T) {
 	t.Parallel()
-	topo := newTopology(Config{}.withDefaults())
+	topo := newTopology(Config{}.WithDefaults())
 	main := topo.mainArgs("q")
 	for name, want := range map[string]any{
 		"x-queue-type": "quorum", "x-delivery-limit": int64(1000), "x-dead-letter-strategy": "at-least-once",

@@ -53,7 +53,8 @@ const (
 	defaultLinger          = 5 * time.Millisecond
 )
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what zero means.
+func (c Config) WithDefaults() Config {
 	if c.MaxReceiveCount == 0 {
 		c.MaxReceiveCount = defaultMaxReceiveCount
 	}

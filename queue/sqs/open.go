@@ -15,7 +15,7 @@ import (
 
 // Open makes a broker. It asks for credentials, and for nothing else: queues are looked up when they are used.
 func Open(ctx context.Context, cfg Config) (*Broker, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("sqs: %w", err)
 	}

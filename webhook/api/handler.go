@@ -34,7 +34,7 @@ type Config struct {
 	StatusStore fleet.StatusStore
 	// MaxEvent is the most bytes of an event's payload, at most what the broker takes. Zero means 1 MiB.
 	MaxEvent int
-	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means 26 s.
+	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means that of [webhook.Timeouts].
 	MaxTimeout time.Duration
 	// Logger gets errors that are not the caller's. Nil means slog.Default().
 	Logger *slog.Logger
@@ -43,15 +43,12 @@ type Config struct {
 // DefaultMaxEvent is the most bytes of an event's payload unless the configuration says otherwise.
 const DefaultMaxEvent = 1 << 20
 
-// DefaultMaxTimeout is the total timeout of a sender that is told none.
-const DefaultMaxTimeout = 26 * time.Second
-
 func (c Config) withDefaults() Config {
 	if c.MaxEvent == 0 {
 		c.MaxEvent = DefaultMaxEvent
 	}
 	if c.MaxTimeout == 0 {
-		c.MaxTimeout = DefaultMaxTimeout
+		c.MaxTimeout = webhook.Timeouts{}.WithDefaults().Total
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -64,7 +61,7 @@ func (c Config) validate() error {
 	case c.Registry == nil, c.Publisher == nil, c.Journal == nil, c.Recovery == nil, c.Sender == nil:
 		return errors.New("webhook api: registry, publisher, journal, recovery and sender are required")
 	case c.MaxTimeout < 0:
-		return errors.New("webhook api: max timeout must not be negative; 0 means 26s")
+		return errors.New("webhook api: max timeout must not be negative; 0 means the default")
 	case c.MaxEvent < 0:
 		return errors.New("webhook api: max event must not be negative; 0 means 1 MiB")
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/caisson-go/caisson/schedule"
 )
 
-// Config is the effective configuration. Tags give each field's key, default, bounds and description; docs/configuration.md is
-// printed from them.
+// Config is the effective configuration. Tags give each field's key, bounds and description, and its default unless that belongs to another
+// package (fromCode); docs/configuration.md is printed from them.
 type Config struct {
 	Broker       string          `key:"broker" default:"embedded" enum:"embedded,rabbitmq,sqs" doc:"Where queues live. embedded is a file on this host."`
 	Embedded     Embedded        `key:"embedded"`
@@ -16,9 +16,9 @@ type Config struct {
 	Store        string          `key:"store" default:"auto" enum:"auto,none,sqlite,postgres" doc:"Where claims and attempts are kept, and dead letters with them. auto: postgres where postgres.url is set, else in the embedded queue's own file, or nowhere (none) with a networked broker. Without a store no kind has idempotency keys and no job is held. postgres serves any number of hosts."`
 	Postgres     Postgres        `key:"postgres"`
 	SQLite       SQLite          `key:"sqlite"`
-	Queues       []Queue         `key:"queues" default:"default" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight, priority (0 to 2; under overload jobs of a higher number are put back first), default_kind, on_dead (FIFO queues: block keeps the rest of a group waiting behind a dead job, continue goes on) and unwrap_sns (sqs: messages are SNS notifications around the real one). A queue with weight 3 gets three times the slots of one with weight 1. With sqs, names that end in .fifo are FIFO queues."`
-	Concurrency  int             `key:"concurrency" default:"20" min:"1" max:"100000" doc:"Slots: how many jobs run at once."`
-	Lease        time.Duration   `key:"lease" default:"30s" min:"1s" max:"12h" doc:"How long a received job stays exclusive between two heartbeats. A crashed worker's jobs come back after it."`
+	Queues       []Queue         `key:"queues" doc:"Queues to work: a list of names, of name=weight, or of maps with name, weight, priority (0 to 2; under overload jobs of a higher number are put back first), default_kind, on_dead (FIFO queues: block keeps the rest of a group waiting behind a dead job, continue goes on) and unwrap_sns (sqs: messages are SNS notifications around the real one). A queue with weight 3 gets three times the slots of one with weight 1. With sqs, names that end in .fifo are FIFO queues."`
+	Concurrency  int             `key:"concurrency" min:"1" max:"100000" doc:"Slots: how many jobs run at once."`
+	Lease        time.Duration   `key:"lease" min:"1s" max:"12h" doc:"How long a received job stays exclusive between two heartbeats. A crashed worker's jobs come back after it."`
 	Heartbeat    time.Duration   `key:"heartbeat" min:"10ms" doc:"How often leases and claims are extended. Unset: a third of the lease. It must be below half of it."`
 	Stop         Stop            `key:"stop"`
 	Kinds        map[string]Kind `key:"kinds" doc:"Settings of one kind of job. What is unset stays as the code registered it."`
@@ -64,8 +64,8 @@ const (
 
 // Stop bounds the end of a worker.
 type Stop struct {
-	Grace time.Duration `key:"grace" default:"20s" min:"0s" max:"24h" doc:"How long running jobs may finish after the first signal."`
-	Hard  time.Duration `key:"hard" default:"5s" min:"0s" max:"1h" doc:"How long after the grace the process waits for cancelled handlers before it leaves them behind."`
+	Grace time.Duration `key:"grace" min:"0s" max:"24h" doc:"How long running jobs may finish after the first signal."`
+	Hard  time.Duration `key:"hard" min:"0s" max:"1h" doc:"How long after the grace the process waits for cancelled handlers before it leaves them behind."`
 }
 
 // Kind configures one kind of job. Zero fields leave what the code registered.
@@ -89,21 +89,21 @@ type Bulkhead struct {
 
 // Hold says when the jobs of a sick destination leave the queue.
 type Hold struct {
-	After   time.Duration `key:"after" default:"15m" min:"0s" doc:"A destination that has been open for so long has its jobs moved to the dead-letter store as held, until it recovers. 0s: never."`
-	Backlog int           `key:"backlog" default:"100" min:"0" doc:"Jobs waiting for one open destination above which further ones are held without waiting for hold.after. 0: only hold.after counts."`
+	After   time.Duration `key:"after" min:"0s" doc:"A destination that has been open for so long has its jobs moved to the dead-letter store as held, until it recovers. 0s: never."`
+	Backlog int           `key:"backlog" min:"0" doc:"Jobs waiting for one open destination above which further ones are held without waiting for hold.after. 0: only hold.after counts."`
 }
 
 // DLQ configures dead letters.
 type DLQ struct {
 	Backend   string        `key:"backend" default:"auto" enum:"auto,store,broker" doc:"Where dead letters live. store: in the embedded queue's file or the store. broker: in each queue's own dead-letter queue; no job is held then, since held jobs need a store. auto: store where there is one, else broker."`
-	Retention time.Duration `key:"retention" default:"14d" min:"1m" doc:"How long a dead letter is kept after its last change."`
+	Retention time.Duration `key:"retention" min:"1m" doc:"How long a dead letter is kept after its last change."`
 	Mirror    string        `key:"mirror" default:"none" enum:"none,broker" doc:"broker: each dead letter in the store also has a copy in its queue's own dead-letter queue, so that alarms on that go on working. The copy goes when the entry was replayed or purged. It needs a networked broker and dead letters in a store."`
 	Sweep     time.Duration `key:"sweep" default:"1m" min:"0s" max:"24h" doc:"How often what a networked broker dead-lettered by itself (maxReceiveCount, delivery limit) is brought into the store. 0s: never; dlq-replay import does it once."`
 }
 
 // Idempotency configures the claim store.
 type Idempotency struct {
-	Retention time.Duration `key:"retention" default:"48h" min:"1m" doc:"How long a completed key is remembered."`
+	Retention time.Duration `key:"retention" min:"1m" doc:"How long a completed key is remembered."`
 }
 
 // Admin configures the admin server.

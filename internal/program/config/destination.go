@@ -20,7 +20,7 @@ func (d Destinations) For(name string) Destination {
 // SlowLane bounds what slow destinations hold together.
 type SlowLane struct {
 	SharePercent int           `key:"share_percent" default:"25" min:"0" max:"100" doc:"Share of the slots (concurrency) that calls to slow destinations may hold together, at least one; ones that have never answered may hold as many again. For destinations with in_slow_lane, and every webhook endpoint. A worker that delivers webhooks wants concurrency: 512. 0: none is slow."`
-	Over         time.Duration `key:"over" default:"1s" min:"10ms" max:"10m" doc:"A destination is slow while its moving latency, or the age of a call in flight, is above this."`
+	Over         time.Duration `key:"over" min:"10ms" max:"10m" doc:"A destination is slow while its moving latency, or the age of a call in flight, is above this."`
 }
 
 // Destination configures breaker and limits of one destination.
@@ -38,22 +38,22 @@ type Destination struct {
 
 // Breaker configures a circuit breaker.
 type Breaker struct {
-	FailurePercent int           `key:"failure_percent" default:"50" min:"1" max:"100" doc:"Share of failed calls in the window at which it opens."`
-	SlowPercent    int           `key:"slow_percent" default:"50" min:"1" max:"100" doc:"Share of slow calls in the window at which it opens."`
-	SlowAfter      time.Duration `key:"slow_after" default:"0s" min:"0s" doc:"A call that takes longer is slow. 0s: no call is."`
-	Window         time.Duration `key:"window" default:"30s" min:"1s" max:"1h" doc:"How far back calls count."`
-	MinCalls       int           `key:"min_calls" default:"20" min:"1" doc:"Calls in the window below which it never opens."`
-	Open           time.Duration `key:"open" default:"30s" min:"10ms" max:"24h" doc:"How long it stays open before it probes, +-20 %."`
-	OpenGrowth     float64       `key:"open_growth" default:"1" min:"1" max:"100" doc:"Multiplies the open time each time that the probes fail. 1: it does not grow."`
-	OpenMax        time.Duration `key:"open_max" default:"15m" min:"10ms" max:"24h" doc:"What the open time grows to at most; open, if that is longer."`
-	Probes         int           `key:"probes" default:"5" min:"1" max:"100" doc:"Calls let through when it probes."`
-	ProbeSuccesses int           `key:"probe_successes" default:"4" min:"1" max:"100" doc:"How many of them must succeed to close it."`
-	Ramp           time.Duration `key:"ramp" default:"0s" min:"0s" max:"24h" doc:"How long the share of calls that it lets through grows, from 10 % to all, once it has closed. 0s: all at once."`
+	FailurePercent int           `key:"failure_percent" min:"1" max:"100" doc:"Share of failed calls in the window at which it opens."`
+	SlowPercent    int           `key:"slow_percent" min:"1" max:"100" doc:"Share of slow calls in the window at which it opens."`
+	SlowAfter      time.Duration `key:"slow_after" min:"0s" doc:"A call that takes longer is slow. 0s: no call is."`
+	Window         time.Duration `key:"window" min:"1s" max:"1h" doc:"How far back calls count."`
+	MinCalls       int           `key:"min_calls" min:"1" doc:"Calls in the window below which it never opens."`
+	Open           time.Duration `key:"open" min:"10ms" max:"24h" doc:"How long it stays open before it probes, +-20 %."`
+	OpenGrowth     float64       `key:"open_growth" min:"1" max:"100" doc:"Multiplies the open time each time that the probes fail. 1: it does not grow."`
+	OpenMax        time.Duration `key:"open_max" min:"10ms" max:"24h" doc:"What the open time grows to at most; open, if that is longer."`
+	Probes         int           `key:"probes" min:"1" max:"100" doc:"Calls let through when it probes."`
+	ProbeSuccesses int           `key:"probe_successes" min:"1" max:"100" doc:"How many of them must succeed to close it."`
+	Ramp           time.Duration `key:"ramp" min:"0s" max:"24h" doc:"How long the share of calls that it lets through grows, from 10 % to all, once it has closed. 0s: all at once."`
 }
 
 // Budget bounds retries against one destination.
 type Budget struct {
-	Form    string  `key:"form" default:"finagle" enum:"finagle,grpc,aws,none" doc:"How retries are bounded: a share of successes (finagle), the token counter of gRPC A6, the quota of the AWS SDKs, or not at all."`
-	Percent int     `key:"percent" default:"10" min:"1" max:"100" doc:"finagle: retries per 100 successes."`
-	Floor   float64 `key:"floor" default:"3" min:"0" max:"1e5" doc:"finagle: retries per second that are always allowed."`
+	Form    string  `key:"form" enum:"finagle,grpc,aws,none" doc:"How retries are bounded: a share of successes (finagle), the token counter of gRPC A6, the quota of the AWS SDKs, or not at all."`
+	Percent int     `key:"percent" min:"1" max:"100" doc:"finagle: retries per 100 successes."`
+	Floor   float64 `key:"floor" min:"0" max:"1e5" doc:"finagle: retries per second that are always allowed."`
 }

@@ -43,15 +43,15 @@ var (
 )
 
 // schema is the tree of all keys.
-var schema = build(reflect.TypeFor[Config](), nil)
+var schema = adopt(build(reflect.TypeFor[Config]()), fromCode())
 
 // isSection reports whether t is a struct of keys and not a value.
 func isSection(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != policyType && t != secretType && t != urlType
 }
 
-// build reads the tags of t. defaults replaces defaults of t's own fields.
-func build(t reflect.Type, defaults map[string]string) []*node {
+// build reads the tags of t.
+func build(t reflect.Type) []*node {
 	var nodes []*node
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -62,16 +62,13 @@ func build(t reflect.Type, defaults map[string]string) []*node {
 		n := &node{key: key, doc: f.Tag.Get("doc")}
 		switch {
 		case isSection(f.Type):
-			n.section = build(f.Type, parseDefaults(f.Tag.Get("defaults")))
+			n.section = build(f.Type)
 		case f.Type.Kind() == reflect.Map && isSection(f.Type.Elem()):
-			n.named, n.section, n.inherit = true, withoutDefaults(build(f.Type.Elem(), nil)), f.Tag.Get("inherit")
+			n.named, n.section, n.inherit = true, withoutDefaults(build(f.Type.Elem())), f.Tag.Get("inherit")
 		default:
 			n.leaf = &leaf{
 				typ: valueType(f.Type), def: f.Tag.Get("default"), min: f.Tag.Get("min"), max: f.Tag.Get("max"),
 				secret: f.Type == secretType || f.Type == secretsType || f.Type == urlType || f.Type == urlsType || f.Type == headersType,
-			}
-			if d, ok := defaults[key]; ok {
-				n.leaf.def = d
 			}
 			if enum := f.Tag.Get("enum"); enum != "" {
 				n.leaf.enum = strings.Split(enum, ",")
@@ -88,15 +85,6 @@ func valueType(t reflect.Type) reflect.Type {
 		return t.Elem()
 	}
 	return t
-}
-
-func parseDefaults(tag string) map[string]string {
-	m := map[string]string{}
-	for pair := range strings.FieldsSeq(tag) {
-		key, value, _ := strings.Cut(pair, "=")
-		m[key] = value
-	}
-	return m
 }
 
 // withoutDefaults clears the defaults below a named section: what an entry leaves out is taken from elsewhere.

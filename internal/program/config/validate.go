@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/caisson-go/caisson/schedule"
+	"github.com/caisson-go/caisson/worker"
 )
 
 // Off is the admin.addr that turns the admin server off.
@@ -102,7 +103,7 @@ func (v *validator) queues() {
 
 func (v *validator) times() {
 	if v.c.Heartbeat == 0 {
-		v.c.Heartbeat = v.c.Lease / 3
+		v.c.Heartbeat = worker.Config{Lease: v.c.Lease}.WithDefaults().Heartbeat
 		v.show("heartbeat", show(v.c.Heartbeat))
 	} else if v.c.Heartbeat >= v.c.Lease/2 {
 		v.problem("heartbeat", "%s is not below half the lease of %s, so that one heartbeat that fails would lose it: use a third of it, %s",

@@ -10,9 +10,9 @@ import (
 // Webhook configures the kind webhook.deliver.
 type Webhook struct {
 	Default    EndpointDefault     `key:"default"`
-	Breaker    Breaker             `key:"breaker" defaults:"failure_percent=80 slow_percent=80 window=10m min_calls=5 open=5m"`
+	Breaker    Breaker             `key:"breaker"`
 	AllowCIDRs []string            `key:"allow_cidrs" doc:"Networks that deliveries may reach although they are not public, for example 10.1.0.0/16."`
-	Ports      []int               `key:"ports" default:"80,443,8443" doc:"Ports that deliveries may use, in place of those usual ones."`
+	Ports      []int               `key:"ports" doc:"Ports that deliveries may use, in place of those usual ones."`
 	Endpoints  map[string]Endpoint `key:"endpoints" inherit:"webhook.default" doc:"One endpoint, by its id. What is unset is taken from webhook.default."`
 
 	Registry          string        `key:"registry" default:"auto" enum:"auto,on,off" doc:"Endpoints that are kept in the store beside those of webhook.endpoints, and changed while workers run (worker endpoints, the API). auto: on where there is a store and a key is given."`
@@ -20,9 +20,9 @@ type Webhook struct {
 	SecretKeyFile     string        `key:"secret_key_file" doc:"File that holds it, instead of secret_key."`
 	OldSecretKeys     []Secret      `key:"old_secret_keys" doc:"Keys that were replaced and that endpoints may still be sealed with. worker endpoints reseal makes them unnecessary."`
 	OldSecretKeyFiles []string      `key:"old_secret_key_files" doc:"Files that hold such keys, one each, beside old_secret_keys."`
-	EventRetention    time.Duration `key:"event_retention" default:"72h" min:"1h" max:"90d" doc:"How long published events are kept, so that they can be sent again."`
-	AttemptLog        time.Duration `key:"attempt_log" default:"72h" min:"0s" max:"90d" doc:"How long each call to an endpoint is kept, for whoever asks what became of a delivery. 0s: calls are not logged."`
-	MaxEvent          int           `key:"max_event" default:"1048576" min:"1024" max:"67108864" doc:"The most bytes of an event's payload that the API and worker events publish take. Where the broker takes less, that holds."`
+	EventRetention    time.Duration `key:"event_retention" min:"1h" max:"90d" doc:"How long published events are kept, so that they can be sent again."`
+	AttemptLog        time.Duration `key:"attempt_log" min:"0s" max:"90d" doc:"How long each call to an endpoint is kept, for whoever asks what became of a delivery. 0s: calls are not logged."`
+	MaxEvent          int           `key:"max_event" min:"1024" max:"67108864" doc:"The most bytes of an event's payload that the API and worker events publish take. Where the broker takes less, that holds."`
 }
 
 // HasRegistry reports whether endpoints are kept in the store.
@@ -86,8 +86,8 @@ func (v *validator) keyFile(key, path string) {
 // EndpointDefault is what endpoints have unless they say otherwise.
 type EndpointDefault struct {
 	ClientErrors string           `key:"client_errors" default:"retry" enum:"retry,reject" doc:"What 400, 401, 403, 404 and the like mean: retry, since customers' endpoints misbehave, or reject at once."`
-	Timeout      time.Duration    `key:"timeout" default:"26s" min:"1ms" max:"10m" doc:"The longest that one delivery may take, the response's body included. Up to 26s, at most 15s of it may pass before the first byte."`
-	Concurrency  int              `key:"concurrency" default:"3" min:"1" doc:"Deliveries at once to one endpoint."`
+	Timeout      time.Duration    `key:"timeout" min:"1ms" max:"10m" doc:"The longest that one delivery may take, the response's body included. Up to 26s, at most 15s of it may pass before the first byte."`
+	Concurrency  int              `key:"concurrency" min:"1" doc:"Deliveries at once to one endpoint."`
 	Rate         float64          `key:"rate" default:"0" min:"0" max:"1e6" doc:"Deliveries per second to one endpoint. 0: no limit."`
 	Burst        int              `key:"burst" default:"1" min:"1" doc:"Deliveries that may come at once where a rate is set."`
 	Backoff      schedule.Backoff `key:"backoff" default:"webhook" doc:"Delay between attempts, in the forms of kinds.<name>.backoff. A list of n delays makes n+1 attempts."`

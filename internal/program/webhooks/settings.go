@@ -44,7 +44,7 @@ func Read(cfg *config.Config) (*Settings, error) {
 }
 
 // defaultTotal is the total timeout up to which the sender's own limit on waiting for the first byte, 15 s, holds.
-const defaultTotal = api.DefaultMaxTimeout
+var defaultTotal = webhook.Timeouts{}.WithDefaults().Total
 
 // keysOf reads the keys that seal the registry's secrets. Errors name the setting and hold no key.
 func keysOf(cfg config.Webhook) (*endpoints.Keyring, error) {
