@@ -25,7 +25,7 @@ MODULE        := $(shell $(GO) list -m)
 # The packages that share memory between goroutines run under the race detector, which needs cgo and a C compiler; RACE=0 leaves it out. In
 # directories whose name ends in faulttest, faults or kills, tests judge processes by the clock: they always run without it.
 RACE          ?= 1
-RACED         ?= ^$(MODULE)/(queue|schedule|pools|idempotency|dlq|fleet|app|worker|webhook|internal/(storage|fleet))(/|$$)
+RACED         ?= ^$(MODULE)/(queue|schedule|pools|idempotency|dlq|app|worker|webhook|internal/(storage|fleet|webhookapi))(/|$$)
 UNRACED       ?= (faulttest|faults|kills)$$|/queuetest$$
 # SQLite is C in the clothes of Go and guards its memory itself. Watched by the detector it is five times as slow, and takes half a minute to compile.
 RACE_FLAGS    ?= -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false

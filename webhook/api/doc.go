@@ -2,7 +2,7 @@
 //
 // Guarantees:
 //
-//   - openapi.yaml, which the API serves itself, describes every route, and the tests hold each request and answer against it.
+//   - [Description], which the API serves itself, describes every route, and the tests hold each request and answer against it.
 //   - A secret is shown once: in the answer to the request that made it. What may be secret besides (path and query of URLs, header values,
 //     keys of TLS) can be written and never be read.
 //   - A request is done whole or refused whole. What is not known is refused: unknown fields, fields given twice, parameters that a route does
@@ -11,9 +11,5 @@
 //   - The payload of an event is kept byte for byte. Publishing it again under its id changes nothing.
 //   - Every body is bounded before it is read. No page in a browser can send a request that changes something: cross-site requests are refused.
 //
-// It asks for no credentials: put it behind something that does. Package internal/program/admin is such a thing.
-//
-// # How to read it
-//
-// handler.go has the routes, settings.go what an endpoint is on its way in, view.go on its way out, problem.go what errors become.
+// It asks for no credentials: put it behind something that does.
 package api

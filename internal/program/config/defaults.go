@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/migrations"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
@@ -12,7 +13,6 @@ import (
 	"github.com/caisson-go/caisson/queue/rabbitmq"
 	"github.com/caisson-go/caisson/queue/sqs"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -43,7 +43,7 @@ func fromCode() map[string]any {
 		"webhook.ports":               joined(webhook.GuardConfig{}.WithDefaults().Ports),
 		"webhook.event_retention":     journal.DefaultEvents,
 		"webhook.attempt_log":         journal.DefaultAttempts,
-		"webhook.max_event":           api.DefaultMaxEvent,
+		"webhook.max_event":           webhookapi.DefaultMaxEvent,
 	}
 	addBreaker(defaults, "destinations.default.breaker.", breaker.Config{})
 	addBreaker(defaults, "webhook.breaker.", breaker.Webhook())

@@ -15,8 +15,8 @@ import (
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
 	"github.com/caisson-go/caisson/internal/program/webhooks"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
@@ -54,7 +54,7 @@ func (p *program) test(ctx context.Context, s *session, id string, payload []byt
 		return err
 	}
 	defer sender.Close()
-	r, err := api.Test(ctx, sender, e.Endpoint, payload)
+	r, err := webhookapi.Test(ctx, sender, e.Endpoint, payload)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (p *program) test(ctx context.Context, s *session, id string, payload []byt
 	return nil
 }
 
-func (p *program) printTest(r api.TestResult) error {
+func (p *program) printTest(r webhookapi.TestResult) error {
 	if p.Settings.JSON {
 		return cli.JSON(p.IO.Out, r)
 	}
@@ -223,7 +223,7 @@ idempotency keys are kept. It may be repeated, and is recorded in the audit log 
 			if err != nil {
 				return cli.Refuse("--since: %w", err)
 			}
-			if err := api.CheckSince(from, now); err != nil {
+			if err := webhookapi.CheckSince(from, now); err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
 			return p.with(cmd, needs{mode: backends.Existing, broker: true}, func(ctx context.Context, s *session) error {
@@ -269,7 +269,7 @@ func (p *program) recover(ctx context.Context, s *session, id string, since time
 		return err
 	}
 	report, err := again.RecoverSince(ctx, e.Endpoint, since)
-	done := api.ShowRecovered(report)
+	done := webhookapi.ShowRecovered(report)
 	if err != nil && done.Missed+done.Replayed > 0 {
 		err = cli.Fail(cli.Partial, err)
 	}

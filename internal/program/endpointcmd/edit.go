@@ -12,8 +12,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 )
 
 func (p *program) addCommand() *cobra.Command {
@@ -42,7 +42,7 @@ A secret of your own is read from a file or from standard input, never from a fl
 			if err != nil {
 				return err
 			}
-			e, err := api.ParseEndpoint(text)
+			e, err := webhookapi.ParseEndpoint(text)
 			if err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
@@ -62,11 +62,11 @@ func (p *program) add(ctx context.Context, s *session, e webhook.Endpoint) error
 	if err != nil {
 		return err
 	}
-	return p.printNew(api.ShowNew(made), "added")
+	return p.printNew(webhookapi.ShowNew(made), "added")
 }
 
 // printNew prints an endpoint with its secret. For people the secret stands alone on standard output, so that it can be piped.
-func (p *program) printNew(e api.NewEndpoint, done string) error {
+func (p *program) printNew(e webhookapi.NewEndpoint, done string) error {
 	if p.Settings.JSON {
 		return cli.JSON(p.IO.Out, e)
 	}
@@ -129,7 +129,7 @@ not sent to another unseen. The tenant cannot be changed.`,
 			if err != nil {
 				return err
 			}
-			change, err := api.ParseChange(text)
+			change, err := webhookapi.ParseChange(text)
 			if err != nil {
 				return cli.Fail(cli.Usage, err)
 			}
@@ -143,7 +143,7 @@ not sent to another unseen. The tenant cannot be changed.`,
 	return cmd
 }
 
-func (p *program) edit(ctx context.Context, s *session, id string, revision int64, change api.Change) error {
+func (p *program) edit(ctx context.Context, s *session, id string, revision int64, change webhookapi.Change) error {
 	var refused error
 	e, err := s.registry.Edit(ctx, id, revision, func(e *webhook.Endpoint) error {
 		if refused = change.Apply(e); refused == nil {
@@ -157,11 +157,11 @@ func (p *program) edit(ctx context.Context, s *session, id string, revision int6
 	case err != nil:
 		return err
 	}
-	return p.printChanged(api.Show(e), "changed")
+	return p.printChanged(webhookapi.Show(e), "changed")
 }
 
 // printChanged says what became of an endpoint.
-func (p *program) printChanged(e api.Endpoint, done string) error {
+func (p *program) printChanged(e webhookapi.Endpoint, done string) error {
 	if p.Settings.JSON {
 		return cli.JSON(p.IO.Out, e)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -26,7 +26,7 @@ func TestAddShowEdit(t *testing.T) {
 	if _, err := signature.ParseSecret(secret); err != nil || !strings.Contains(added.err, "is not shown again") {
 		t.Errorf("printed %q and %q: %v", added.out, added.err, err)
 	}
-	var e api.Endpoint
+	var e webhookapi.Endpoint
 	r.run("endpoints", "show", "shop", "--json").into(&e)
 	want := e
 	want.ID, want.Tenant, want.Origin, want.Events, want.Headers, want.Rate, want.Timeout = "shop", "acme", "https://shop.example.com", []string{"a.*", "b"}, []string{"X-Api-Key", "X-File"}, 2.5, "5s"
@@ -35,7 +35,7 @@ func TestAddShowEdit(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.run("endpoints", "edit", "shop", "--rate", "0", "--header", "X-Api-Key", "--metadata", "team=x", "--event", "c", "--ordered").ok()
-	var edited api.Endpoint
+	var edited webhookapi.Endpoint
 	r.run("endpoints", "show", "shop", "--json").into(&edited)
 	if edited.Rate != 0 || !cmp.Equal(edited.Headers, []string{"X-File"}) || !cmp.Equal(edited.Events, []string{"c"}) || !edited.Ordered || edited.Timeout != "5s" || len(edited.Metadata) != 2 {
 		t.Errorf("edited: %+v", edited)
@@ -156,7 +156,7 @@ func TestScheduleAndTimeoutOfTheDefault(t *testing.T) {
 	r := newRig(t, "CAISSON_WEBHOOK_DEFAULT_TIMEOUT=2m")
 	r.run("endpoints", "add", "a", url, "--backoff", "constant(3s)", "--timeout", "1m").ok()
 	for _, none := range []string{"default", ""} {
-		var e api.Endpoint
+		var e webhookapi.Endpoint
 		if r.run("endpoints", "edit", "a", "--backoff", none, "--json").into(&e); e.Backoff != "" || e.Timeout != "1m" {
 			t.Errorf("--backoff %q: %+v", none, e)
 		}
@@ -170,7 +170,7 @@ func TestNamesOfTheAPI(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.run("endpoints", "add", "a", url, "--concurrency", "5", "--events", "x.*", "--client_errors", "reject").ok()
-	var e api.Endpoint
+	var e webhookapi.Endpoint
 	if r.run("endpoints", "show", "a", "--json").into(&e); e.Concurrency != 5 || len(e.Events) != 1 || e.ClientErrors != "reject" {
 		t.Errorf("%+v", e)
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
 
@@ -57,7 +57,7 @@ func (p *program) listEvents(ctx context.Context, s *session, f journal.EventFil
 		return err
 	}
 	if p.Settings.JSON {
-		return cli.JSON(p.IO.Out, api.ShowEvents(found, next))
+		return cli.JSON(p.IO.Out, webhookapi.ShowEvents(found, next))
 	}
 	rows := make([][]string, len(found))
 	for i, e := range found {

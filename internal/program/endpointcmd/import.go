@@ -14,8 +14,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 )
 
 // imported is one endpoint of a file.
@@ -101,7 +101,7 @@ func parseImport(text []byte) *importFile {
 	lines(text, &file.faults, func(line int, item []byte) {
 		one := imported{line: line}
 		var err error
-		if one.endpoint, err = api.ParseEndpoint(item); err != nil {
+		if one.endpoint, err = webhookapi.ParseEndpoint(item); err != nil {
 			file.faults.add(line, err)
 			return
 		}
@@ -209,7 +209,7 @@ func (p *program) plan(ctx context.Context, s *session, file *importFile) (impor
 			err = fmt.Errorf("endpoint %q exists: add --update to change it", one.endpoint.ID)
 		default:
 			plan.exists[one.endpoint.ID] = true
-			var change api.Change
+			var change webhookapi.Change
 			if change, err = one.change(); err == nil {
 				if err = change.Apply(&entry.Endpoint); err == nil {
 					err = s.hooks.Check(entry.Endpoint)
@@ -229,7 +229,7 @@ func (p *program) plan(ctx context.Context, s *session, file *importFile) (impor
 }
 
 // change is the line as an edit of the endpoint that it names.
-func (one imported) change() (api.Change, error) {
+func (one imported) change() (webhookapi.Change, error) {
 	fields := make(map[string]any, len(one.fields))
 	for name, value := range one.fields {
 		if name != "id" {
@@ -238,9 +238,9 @@ func (one imported) change() (api.Change, error) {
 	}
 	text, err := document(fields)
 	if err != nil {
-		return api.Change{}, err
+		return webhookapi.Change{}, err
 	}
-	return api.ParseChange(text)
+	return webhookapi.ParseChange(text)
 }
 
 func (p *program) importOne(ctx context.Context, s *session, one imported, exists bool, secrets secretsFile) error {
@@ -250,14 +250,14 @@ func (p *program) importOne(ctx context.Context, s *session, one imported, exist
 			return err
 		}
 		if len(one.endpoint.Secrets) == 0 {
-			if err := secrets.add(api.ShowNew(made)); err != nil {
+			if err := secrets.add(webhookapi.ShowNew(made)); err != nil {
 				return err
 			}
 		}
 		if p.Settings.JSON {
-			return cli.JSON(p.IO.Out, api.ShowNew(made))
+			return cli.JSON(p.IO.Out, webhookapi.ShowNew(made))
 		}
-		return p.printChanged(api.Show(made), "added")
+		return p.printChanged(webhookapi.Show(made), "added")
 	}
 	change, err := one.change()
 	if err != nil {
@@ -267,5 +267,5 @@ func (p *program) importOne(ctx context.Context, s *session, one imported, exist
 	if err != nil {
 		return err
 	}
-	return p.printChanged(api.Show(e), "changed")
+	return p.printChanged(webhookapi.Show(e), "changed")
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 )
 
 const lines = `{"id":"a","url":"https://example.com/a","events":["x.*"]}
@@ -37,7 +37,7 @@ func TestImport(t *testing.T) {
 	if !strings.Contains(out, "changed a") || !strings.Contains(out, "added c") {
 		t.Errorf("printed %q", out)
 	}
-	var a, c api.Endpoint
+	var a, c webhookapi.Endpoint
 	r.run("endpoints", "show", "a", "--json").into(&a)
 	r.run("endpoints", "show", "c", "--json").into(&c)
 	if a.Rate != 7 || len(a.Events) != 1 || len(c.Headers) != 1 {

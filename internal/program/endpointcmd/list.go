@@ -11,8 +11,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -52,7 +52,7 @@ func (p *program) list(ctx context.Context, s *session, f endpoints.Filter) erro
 		unread = append(unread, err)
 		shown := make([]listed, len(found))
 		for i, entry := range found {
-			shown[i].Endpoint = api.Show(entry)
+			shown[i].Endpoint = webhookapi.Show(entry)
 			after = entry.ID
 		}
 		if err := s.withHealth(ctx, shown); err != nil {
@@ -80,7 +80,7 @@ func (p *program) list(ctx context.Context, s *session, f endpoints.Filter) erro
 	return errors.Join(append(unread, err)...)
 }
 
-func stateText(e api.Endpoint) string {
+func stateText(e webhookapi.Endpoint) string {
 	if e.Reason == "" {
 		return e.State
 	}
@@ -111,8 +111,8 @@ Workers report successes once a minute: last success may be so old.`,
 
 // shown is the JSON form of show.
 type shown struct {
-	api.Endpoint
-	api.Status
+	webhookapi.Endpoint
+	webhookapi.Status
 }
 
 func (p *program) show(ctx context.Context, s *session, id string) error {
@@ -120,13 +120,13 @@ func (p *program) show(ctx context.Context, s *session, id string) error {
 	if err != nil {
 		return err
 	}
-	fares, err := api.StatusSources{
+	fares, err := webhookapi.StatusSources{
 		Registry: s.registry, Journal: s.open.Journal, Queues: s.open.Queues, Letters: s.open.Letters, StatusStore: s.open.Statuses,
 	}.Status(ctx, e)
 	if err != nil {
 		return err
 	}
-	out := shown{api.Show(e), fares}
+	out := shown{webhookapi.Show(e), fares}
 	if p.Settings.JSON {
 		return cli.JSON(p.IO.Out, out)
 	}
@@ -180,7 +180,7 @@ func rateText(rate float64) string {
 	return strconv.FormatFloat(rate, 'g', -1, 64) + " per second"
 }
 
-func keysText(s api.Signing) string {
+func keysText(s webhookapi.Signing) string {
 	text := "1 secret"
 	if s.Keys != 1 {
 		text = fmt.Sprintf("%d secrets", s.Keys)
@@ -196,7 +196,7 @@ func keysText(s api.Signing) string {
 	return text
 }
 
-func options(e api.Endpoint) []string {
+func options(e webhookapi.Endpoint) []string {
 	var set []string
 	for _, o := range []struct {
 		on   bool

@@ -9,8 +9,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/schedule"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
@@ -43,11 +43,11 @@ func (p *program) rotateCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return p.printNew(api.ShowNew(e), "rotated the secret of")
+				return p.printNew(webhookapi.ShowNew(e), "rotated the secret of")
 			})
 		},
 	}
-	cmd.Flags().StringVar(&window, "window", schedule.FormatDuration(api.DefaultWindow), "`duration` for which the old secret still signs")
+	cmd.Flags().StringVar(&window, "window", schedule.FormatDuration(webhookapi.DefaultWindow), "`duration` for which the old secret still signs")
 	cmd.Flags().StringVar(&secretFile, "secret-file", "", "`file` with the new secret, - for standard input; without it one is made")
 	return cmd
 }
@@ -57,8 +57,8 @@ func windowOf(text string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, err
-	case d < 0 || d > api.MaxWindow:
-		return 0, fmt.Errorf("%s: use 0s to %s", text, schedule.FormatDuration(api.MaxWindow))
+	case d < 0 || d > webhookapi.MaxWindow:
+		return 0, fmt.Errorf("%s: use 0s to %s", text, schedule.FormatDuration(webhookapi.MaxWindow))
 	}
 	return d, nil
 }

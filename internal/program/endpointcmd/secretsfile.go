@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 )
 
 // secretsFile takes the secrets that were made, one JSON object a line. The zero value takes none.
@@ -25,7 +25,7 @@ func newSecretsFile(path string) (secretsFile, error) {
 	return secretsFile{file}, nil
 }
 
-func (f secretsFile) add(e api.NewEndpoint) error {
+func (f secretsFile) add(e webhookapi.NewEndpoint) error {
 	if f.file == nil {
 		return nil
 	}

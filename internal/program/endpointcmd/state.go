@@ -10,8 +10,8 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -25,7 +25,7 @@ func (p *program) stateCommand(cmd *cobra.Command, done string, to func(ctx cont
 				if err != nil {
 					return err
 				}
-				return p.printChanged(api.Show(e), done)
+				return p.printChanged(webhookapi.Show(e), done)
 			})
 		})
 	}
@@ -59,7 +59,7 @@ The reasons gone and failing are those of endpoints that a worker has disabled, 
 		if err := webhook.StateDisabled.Check(reason); err != nil {
 			return endpoints.Entry{}, cli.Refuse("--reason: %w", err)
 		}
-		e, _, err := s.registry.Disable(ctx, id, cmp.Or(reason, api.ByOperator))
+		e, _, err := s.registry.Disable(ctx, id, cmp.Or(reason, webhookapi.ByOperator))
 		return e, err
 	})
 	cmd.Flags().StringVar(&reason, "reason", "", "`words` for whoever looks at the endpoint")

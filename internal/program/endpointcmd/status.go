@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/caisson-go/caisson/internal/program/cli"
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 )
 
 // statusLines are what people are shown of how an endpoint fares; what is empty is left out.
-func statusLines(s api.Status) [][2]string {
+func statusLines(s webhookapi.Status) [][2]string {
 	out := [][2]string{{"failures", failuresText(s.Health)}}
 	if !s.Health.LastSuccess.IsZero() {
 		out = append(out, [2]string{"last success", cli.Time(s.Health.LastSuccess)})
@@ -42,7 +42,7 @@ func statusLines(s api.Status) [][2]string {
 }
 
 // failuresText is "" for an endpoint that does not fail.
-func failuresText(h api.Health) string {
+func failuresText(h webhookapi.Health) string {
 	if h.Failures == 0 {
 		return ""
 	}
@@ -51,9 +51,9 @@ func failuresText(h api.Health) string {
 
 // listed is one line of list in JSON.
 type listed struct {
-	api.Endpoint
+	webhookapi.Endpoint
 	// Health is absent where there was no failure since the last success.
-	Health *api.Health `json:"health,omitempty"`
+	Health *webhookapi.Health `json:"health,omitempty"`
 }
 
 func (e listed) failures() string {
@@ -72,7 +72,7 @@ func (s *session) withHealth(ctx context.Context, page []listed) error {
 	}
 	failing, err := s.registry.Failing(ctx, ids)
 	for _, h := range failing {
-		shown := api.ShowHealth(h)
+		shown := webhookapi.ShowHealth(h)
 		page[at[h.Endpoint]].Health = &shown
 	}
 	return err

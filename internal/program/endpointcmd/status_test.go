@@ -8,9 +8,9 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/internal/fleet"
 	"github.com/caisson-go/caisson/internal/program/backends"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
@@ -69,7 +69,7 @@ func TestShowStatus(t *testing.T) {
 	}
 	var got struct {
 		ID      string
-		Health  api.Health
+		Health  webhookapi.Health
 		Breaker struct{ Refusing int }
 		Last    struct{ Status int } `json:"last_attempt"`
 		Held    int

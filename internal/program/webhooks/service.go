@@ -14,10 +14,10 @@ import (
 
 	"github.com/caisson-go/caisson/internal/program/backends"
 	"github.com/caisson-go/caisson/internal/program/cli"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 	"github.com/caisson-go/caisson/webhook/ordering"
@@ -129,7 +129,7 @@ func (s *Settings) api(p ServiceConfig, registry *endpoints.Registry, r *Service
 	if err != nil {
 		return nil, err
 	}
-	return api.New(api.Config{
+	return webhookapi.New(webhookapi.Config{
 		Registry: registry, Guard: s.guard, Publisher: r.publisher, Journal: p.Backends.Journal, Recovery: again, Sender: sender,
 		Queues: p.Backends.Queues, Letters: p.Backends.Letters, StatusStore: p.Backends.Statuses,
 		MaxTimeout: s.timeouts.Total, MaxEvent: s.MaxEvent(p.Backends.Broker.Capabilities(p.Queue).MaxBody), Logger: p.Logger,

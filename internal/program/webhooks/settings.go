@@ -8,8 +8,8 @@ import (
 	"os"
 
 	"github.com/caisson-go/caisson/internal/program/config"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -103,7 +103,9 @@ func (s *Settings) Registry(store endpoints.Store) (*endpoints.Registry, error) 
 }
 
 // Check refuses what could not be added, field by field.
-func (s *Settings) Check(e webhook.Endpoint) error { return api.Check(s.guard, s.timeouts.Total, e) }
+func (s *Settings) Check(e webhook.Endpoint) error {
+	return webhookapi.Check(s.guard, s.timeouts.Total, e)
+}
 
 // Sender returns a sender for test deliveries. The caller closes it.
 func (s *Settings) Sender() (*webhook.Sender, error) {
@@ -116,7 +118,7 @@ func (s *Settings) MaxEvent(broker int) int {
 	if broker > 0 {
 		most = min(most, broker-min(broker/2, envelopeRoom))
 	}
-	return cmp.Or(most, api.DefaultMaxEvent)
+	return cmp.Or(most, webhookapi.DefaultMaxEvent)
 }
 
 // envelopeRoom is what a message may need beside its payload where the broker counts it all, in bytes.

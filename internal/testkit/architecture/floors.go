@@ -37,6 +37,8 @@ const (
 	Registry
 	// API serves them over HTTP.
 	API
+	// PublicAPI is the part of it that other programs build in.
+	PublicAPI
 	// Settings are read here.
 	Settings
 	// Frame is what every command and every process needs.
@@ -68,7 +70,7 @@ var places = map[string]Floor{
 	"worker": Flow, "worker/...": Flow,
 	"webhook/signature": Policies,
 	"webhook":           Webhooks, "webhook/ordering": Webhooks,
-	"webhook/...": Registry, "webhook/api": API,
+	"webhook/...": Registry, "internal/webhookapi": API, "webhook/api": PublicAPI,
 	"internal/program/config": Settings,
 	"internal/program/cli":    Frame, "internal/program/admin": Frame,
 	"internal/program/backends": Backends, "internal/program/webhooks": Deliveries, "internal/program/runtime": Runtime,

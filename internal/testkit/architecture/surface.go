@@ -36,7 +36,7 @@ var public = map[string]int{
 	"queue/sqs":                  4,
 	"schedule":                   16,
 	"webhook":                    40,
-	"webhook/api":                31,
+	"webhook/api":                3,
 	"webhook/endpoints":          24,
 	"webhook/endpoints/postgres": 2,
 	"webhook/endpoints/sqlite":   3,

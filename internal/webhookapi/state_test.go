@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
 
@@ -21,10 +21,10 @@ func TestStates(t *testing.T) {
 		{"disable", `{"reason":"unpaid"}`, "disabled", "unpaid"},
 		{"disable", `{"reason":"other"}`, "disabled", "unpaid"},
 		{"enable", ``, "active", ""},
-		{"disable", ``, "disabled", api.ByOperator},
+		{"disable", ``, "disabled", webhookapi.ByOperator},
 		{"enable", `{}`, "active", ""},
 	} {
-		var e api.Endpoint
+		var e webhookapi.Endpoint
 		r.post("/v1/endpoints/shop/"+step.path, step.body).is(http.StatusOK).into(&e)
 		if e.State != step.state || e.Reason != step.reason || e.Since.IsZero() {
 			t.Errorf("%s %s: %s, reason %q, since %s", step.path, step.body, e.State, e.Reason, e.Since)
@@ -43,7 +43,7 @@ func TestRotateSecret(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.add(`{"id":"shop","url":"https://example.com/"}`)
-	var second, third, fourth api.NewEndpoint
+	var second, third, fourth webhookapi.NewEndpoint
 	r.post("/v1/endpoints/shop/rotate-secret", "").is(200).into(&second)
 	if second.Secret == first.Secret || second.Signing.Keys != 2 || len(second.Signing.RetiringUntil) != 1 {
 		t.Errorf("after the first: %+v", second.Signing)

@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	dlqsqlite "github.com/caisson-go/caisson/dlq/sqlite"
 	"github.com/caisson-go/caisson/internal/fleet"
 	fleetsqlite "github.com/caisson-go/caisson/internal/fleet/sqlite"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/queue"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/journal"
 	journalsqlite "github.com/caisson-go/caisson/webhook/journal/sqlite"
@@ -38,7 +38,7 @@ func TestHealthTellsAll(t *testing.T) {
 	t.Cleanup(func() { must(t, letters.Close()) })
 	store := got(fleetsqlite.Open(ctx, fleetsqlite.Config{Path: ":memory:"}))(t)
 	t.Cleanup(func() { must(t, store.Close()) })
-	r := newRig(t, func(c *api.Config) { c.Queues, c.Letters, c.StatusStore = lines, letters, store })
+	r := newRig(t, func(c *webhookapi.Config) { c.Queues, c.Letters, c.StatusStore = lines, letters, store })
 	r.add(`{"id":"shop","url":"https://example.com/","ordered":true}`)
 	now := time.Now().UTC().Truncate(time.Second)
 	got(r.store.Report(ctx, []endpoints.Delta{{Endpoint: "shop", Failures: 7, FirstFailure: now.Add(-time.Hour)}}))(t)
@@ -58,8 +58,8 @@ func TestHealthTellsAll(t *testing.T) {
 		got(lines.Append(ctx, "default", fmt.Sprint("evt-", i), []string{"shop"}))(t)
 	}
 	var h struct {
-		api.Health
-		api.Traffic
+		webhookapi.Health
+		webhookapi.Traffic
 	}
 	r.get("/v1/endpoints/shop/health").is(200).into(&h)
 	if h.Failures != 7 || h.Breaker == nil || h.Breaker.Refusing != 1 || h.Breaker.Worst.State != "open" || h.Last == nil || h.Last.Status != 503 {

@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/caisson-go/caisson/internal/testkit/eventually"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
 
@@ -36,7 +36,7 @@ func TestTestDelivery(t *testing.T) {
 	made := r.add(`{"id":"shop","url":"` + receiver.URL + `/tok_98765","allow_http":true,"headers":{"X-Api-Key":"k-98765"}}`)
 	verifier = got(standardwebhooks.NewWebhook(made.Secret))(t)
 	r.post("/v1/endpoints/shop/disable", "").is(200)
-	var result api.TestResult
+	var result webhookapi.TestResult
 	r.post("/v1/endpoints/shop/test", `{"payload":{ "a":1.0 }}`).is(200).into(&result)
 	if result.Delivered || result.Status != 418 || result.Phase != "answered" || result.Duration <= 0 || result.Excerpt != "no [left out] at [left out]" {
 		t.Errorf("%+v", result)
@@ -46,7 +46,7 @@ func TestTestDelivery(t *testing.T) {
 		t.Errorf("bodies %q", bodies)
 	}
 	receiver.Close()
-	var nobody api.TestResult
+	var nobody webhookapi.TestResult
 	r.post("/v1/endpoints/shop/test", "").is(200).into(&nobody)
 	if nobody.Delivered || nobody.Status != 0 || !strings.Contains(nobody.Error, "connection refused") {
 		t.Errorf("nobody there: %+v", nobody)
@@ -57,7 +57,7 @@ func TestTestDelivery(t *testing.T) {
 func TestTestDeliveryIsGuarded(t *testing.T) {
 	t.Parallel()
 	strict := got(webhook.NewGuard(webhook.GuardConfig{}))(t)
-	r := newRig(t, func(c *api.Config) {
+	r := newRig(t, func(c *webhookapi.Config) {
 		c.Sender.Close()
 		c.Sender = got(webhook.NewSender(webhook.Config{Endpoints: got(webhook.NewStatic(strict))(t), Guard: strict}))(t)
 		t.Cleanup(c.Sender.Close)
@@ -133,13 +133,13 @@ func TestSendAgain(t *testing.T) {
 	must(t, r.journal.Log(t.Context(), []journal.Attempt{attempt, failed}))
 	const before = 3
 	eventually.True(t, "the jobs of the events", func() bool { return r.ready() == before })
-	var recovered api.Recovered
-	if r.post("/v1/endpoints/shop/recover", `{"since":"1h"}`).is(202).into(&recovered); recovered != (api.Recovered{Events: 3, Missed: 1}) {
+	var recovered webhookapi.Recovered
+	if r.post("/v1/endpoints/shop/recover", `{"since":"1h"}`).is(202).into(&recovered); recovered != (webhookapi.Recovered{Events: 3, Missed: 1}) {
 		t.Errorf("recovered %+v, want one of three", recovered)
 	}
 	eventually.True(t, "one job more", func() bool { return r.ready() == before+1 })
 	r.post("/v1/endpoints/shop/recover", `{"since":"0s"}`).is(202).into(&recovered)
-	if recovered != (api.Recovered{}) {
+	if recovered != (webhookapi.Recovered{}) {
 		t.Errorf("recovered %+v of no time", recovered)
 	}
 	var job struct{ Job string }

@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/caisson-go/caisson/webhook/api"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 )
 
 // The description is valid OpenAPI, and describes each route and nothing else.
@@ -25,7 +25,7 @@ func TestDescriptionHasTheRoutes(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]yaml.Node
 	}
-	must(t, yaml.Unmarshal(api.Description, &document))
+	must(t, yaml.Unmarshal(webhookapi.Description, &document))
 	var inDocument []string
 	for path, item := range document.Paths {
 		for method := range item {
@@ -35,7 +35,7 @@ func TestDescriptionHasTheRoutes(t *testing.T) {
 		}
 	}
 	slices.Sort(inDocument)
-	if diff := cmp.Diff(api.Routes(), inDocument); diff != "" {
+	if diff := cmp.Diff(webhookapi.Routes(), inDocument); diff != "" {
 		t.Errorf("(-routes +description):\n%s", diff)
 	}
 }
@@ -44,7 +44,7 @@ func TestDescriptionIsServed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a := r.get("/v1/openapi.yaml").is(200)
-	if !bytes.Equal(a.body, api.Description) || a.header.Get("Content-Type") != "application/yaml" {
+	if !bytes.Equal(a.body, webhookapi.Description) || a.header.Get("Content-Type") != "application/yaml" {
 		t.Errorf("%s: %.100s", a.header.Get("Content-Type"), a.body)
 	}
 }
@@ -76,7 +76,7 @@ func TestOutsideRequestsAreProblems(t *testing.T) {
 			}
 		})
 	}
-	var e api.Endpoint
+	var e webhookapi.Endpoint
 	if r.get("/v1/endpoints/shop").into(&e); e.State != "active" {
 		t.Errorf("it is %s", e.State)
 	}

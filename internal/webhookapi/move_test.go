@@ -1,10 +1,10 @@
-package api_test
+package webhookapi_test
 
 import (
 	"testing"
 
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 )
 
 // Whoever may change a URL has no stored credential sent to a host of his own.
@@ -27,7 +27,7 @@ func TestCredentialsDoNotMove(t *testing.T) {
 		e := webhook.Endpoint{
 			ID: "shop", URL: "https://shop.example.com/hooks", Headers: map[string]string{"X-Api-Key": "k-98765"}, TLS: webhook.TLS{Certificate: "c", Key: "k"},
 		}
-		change, err := api.ParseChange([]byte(body))
+		change, err := webhookapi.ParseChange([]byte(body))
 		if err != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
@@ -36,7 +36,7 @@ func TestCredentialsDoNotMove(t *testing.T) {
 		}
 	}
 	e := webhook.Endpoint{ID: "free", URL: "https://shop.example.com/hooks"}
-	change, err := api.ParseChange([]byte(`{"url":"https://new.example.net/"}`))
+	change, err := webhookapi.ParseChange([]byte(`{"url":"https://new.example.net/"}`))
 	if err == nil {
 		err = change.Apply(&e)
 	}

@@ -1,11 +1,11 @@
-package api_test
+package webhookapi_test
 
 import (
 	"testing"
 	"time"
 
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
@@ -18,7 +18,7 @@ func TestRetiredSecretsAreNotShown(t *testing.T) {
 	e := endpoints.Entry{Endpoint: webhook.Endpoint{ID: "a", URL: "https://example.com/", Secrets: []signature.Secret{signature.NewSecret()}, Retiring: []webhook.RetiringSecret{
 		{Secret: signature.NewSecret(), Until: now.Add(-time.Second)}, {Secret: signature.NewSecret(), Until: open},
 	}}}
-	if got := api.Show(e).Signing; got.Keys != 2 || len(got.RetiringUntil) != 1 || !got.RetiringUntil[0].Equal(open) {
+	if got := webhookapi.Show(e).Signing; got.Keys != 2 || len(got.RetiringUntil) != 1 || !got.RetiringUntil[0].Equal(open) {
 		t.Errorf("shown %+v, want two of which one retires", got)
 	}
 }

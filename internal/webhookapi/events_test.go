@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"encoding/base64"
@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/caisson-go/caisson/internal/testkit/eventually"
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 )
 
@@ -88,7 +88,7 @@ func TestListEvents(t *testing.T) {
 		must(t, r.journal.PutEvent(t.Context(), webhook.Event{ID: fmt.Sprint("evt_", i), Tenant: "default", Type: typ, ContentType: "application/json", Body: []byte("secret")}))
 	}
 	must(t, r.journal.PutEvent(t.Context(), webhook.Event{ID: "foreign", Tenant: "acme", Type: "invoice.paid", Body: []byte("{}")}))
-	var first, second api.EventPage
+	var first, second webhookapi.EventPage
 	a := r.get("/v1/events?type=invoice.*&limit=1").is(200).into(&first)
 	if len(first.Events) != 1 || first.Events[0].ID != "evt_0" || first.Events[0].At.IsZero() || first.Next == "" || strings.Contains(string(a.body), "secret") {
 		t.Errorf("the first page: %s", a.body)
@@ -110,7 +110,7 @@ func TestListEvents(t *testing.T) {
 
 func TestBadEventsAreRefused(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, func(c *api.Config) { c.MaxEvent = 1000 })
+	r := newRig(t, func(c *webhookapi.Config) { c.MaxEvent = 1000 })
 	for name, tt := range map[string]struct {
 		body, field, says string
 		status            int

@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"bytes"
@@ -17,9 +17,9 @@ import (
 	"github.com/pb33f/libopenapi-validator/config"
 	"go.uber.org/goleak"
 
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/queue/embedded"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	endpointsqlite "github.com/caisson-go/caisson/webhook/endpoints/sqlite"
 	"github.com/caisson-go/caisson/webhook/journal"
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // described is openapi.yaml, read once.
 var described = func() validator.Validator {
-	document, err := libopenapi.NewDocument(api.Description)
+	document, err := libopenapi.NewDocument(webhookapi.Description)
 	if err != nil {
 		panic(err)
 	}
@@ -53,7 +53,7 @@ type rig struct {
 	store    endpoints.Store
 }
 
-func newRig(t *testing.T, edit ...func(*api.Config)) *rig {
+func newRig(t *testing.T, edit ...func(*webhookapi.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t}
 	r.broker = got(embedded.Open(t.Context(), embedded.Config{Path: ":memory:"}))(t)
@@ -74,7 +74,7 @@ func newRig(t *testing.T, edit ...func(*api.Config)) *rig {
 	client := got(worker.NewClient(worker.ClientConfig{Broker: r.broker}))(t)
 	sender := got(webhook.NewSender(webhook.Config{Endpoints: r.mirror, Guard: guard}))(t)
 	t.Cleanup(sender.Close)
-	cfg := api.Config{
+	cfg := webhookapi.Config{
 		Registry: r.registry, Guard: guard, Journal: r.journal, Sender: sender,
 		Publisher: got(webhook.NewPublisher(webhook.PublisherConfig{Client: client, Subscribers: r.mirror, Events: r.journal}))(t),
 		Recovery:  got(journal.NewRecovery(journal.RecoveryConfig{Store: r.journal, Client: client}))(t),
@@ -82,7 +82,7 @@ func newRig(t *testing.T, edit ...func(*api.Config)) *rig {
 	for _, f := range edit {
 		f(&cfg)
 	}
-	r.handler = got(api.New(cfg))(t)
+	r.handler = got(webhookapi.New(cfg))(t)
 	return r
 }
 
@@ -172,7 +172,7 @@ func (a answer) into(v any) answer {
 // refuses fails the test unless the answer is a problem with that status that is about the field and says that.
 func (a answer) refuses(status int, field, says string) {
 	a.t.Helper()
-	var p api.Problem
+	var p webhookapi.Problem
 	a.is(status).into(&p)
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" || p.Status != status {
 		a.t.Errorf("a problem of type %s with status %d, want application/problem+json and %d", got, p.Status, status)
@@ -191,9 +191,9 @@ func (a answer) refuses(status int, field, says string) {
 }
 
 // add adds an endpoint and returns it.
-func (r *rig) add(body string) api.NewEndpoint {
+func (r *rig) add(body string) webhookapi.NewEndpoint {
 	r.t.Helper()
-	var e api.NewEndpoint
+	var e webhookapi.NewEndpoint
 	r.post("/v1/endpoints", body).is(http.StatusCreated).into(&e)
 	return e
 }

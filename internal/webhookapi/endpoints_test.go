@@ -1,4 +1,4 @@
-package api_test
+package webhookapi_test
 
 import (
 	"net/http"
@@ -7,8 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/caisson-go/caisson/internal/webhookapi"
 	"github.com/caisson-go/caisson/webhook"
-	"github.com/caisson-go/caisson/webhook/api"
 	"github.com/caisson-go/caisson/webhook/endpoints"
 	"github.com/caisson-go/caisson/webhook/signature"
 )
@@ -21,7 +21,7 @@ func TestEndpointIsShownWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	made := r.post("/v1/endpoints", shop).is(http.StatusCreated)
-	var e api.NewEndpoint
+	var e webhookapi.NewEndpoint
 	made.into(&e)
 	if _, err := signature.ParseSecret(e.Secret); err != nil {
 		t.Errorf("secret: %v", err)
@@ -32,11 +32,11 @@ func TestEndpointIsShownWithoutSecrets(t *testing.T) {
 	want := e.Endpoint
 	want.ID, want.Tenant, want.Origin, want.Events, want.Headers = "shop", "acme", "https://shop.example.com", []string{"invoice.*"}, []string{"X-Api-Key"}
 	want.ClientErrors, want.Timeout, want.Concurrency, want.Rate, want.Backoff = "retry", "10s", 2, 2.5, "fixed(10s, 1m, x0.8..1.2)"
-	want.State, want.Metadata, want.Signing = "active", map[string]string{"owner": "ann"}, api.Signing{Keys: 1}
+	want.State, want.Metadata, want.Signing = "active", map[string]string{"owner": "ann"}, webhookapi.Signing{Keys: 1}
 	if diff := cmp.Diff(want, e.Endpoint); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	var shown api.Endpoint
+	var shown webhookapi.Endpoint
 	one := r.get("/v1/endpoints/shop").is(http.StatusOK).into(&shown)
 	if diff := cmp.Diff(want, shown); diff != "" {
 		t.Errorf("shown (-want +got):\n%s", diff)
@@ -96,7 +96,7 @@ func TestBadEndpointsAreRefused(t *testing.T) {
 			a.refuses(tt.status, tt.field, tt.says)
 		})
 	}
-	var list struct{ Endpoints []api.Endpoint }
+	var list struct{ Endpoints []webhookapi.Endpoint }
 	if r.get("/v1/endpoints").into(&list); len(list.Endpoints) != 1 {
 		t.Errorf("%d endpoints, want the first alone", len(list.Endpoints))
 	}
@@ -128,7 +128,7 @@ func TestPatchMerges(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.add(shop)
-	var e api.Endpoint
+	var e webhookapi.Endpoint
 	r.do(request{
 		method: "PATCH", path: "/v1/endpoints/shop", header: http.Header{"Content-Type": {"application/merge-patch+json"}},
 		body: `{"rate":null,"events":["a.b","c.*"],"headers":{"x-api-key":null,"X-New":"1"},"metadata":{"owner":"bob","team":"x"},"ordered":true}`,
@@ -172,7 +172,7 @@ func TestChangesMeetNoOtherUnseen(t *testing.T) {
 		patch(bad, `{"rate":3}`).refuses(422, "If-Match", "ETag")
 	}
 	r.do(request{method: "POST", path: "/v1/endpoints/shop/pause", header: http.Header{"If-Match": {now}}}).refuses(422, "If-Match", "")
-	var e api.Endpoint
+	var e webhookapi.Endpoint
 	if r.get("/v1/endpoints/shop").into(&e); e.Rate != 1 || e.State != "active" {
 		t.Errorf("rate %v, state %s", e.Rate, e.State)
 	}
@@ -196,7 +196,7 @@ func TestListPages(t *testing.T) {
 	r.post("/v1/endpoints/c/pause", "").is(200)
 	list := func(query string) (ids []string, next string) {
 		var page struct {
-			Endpoints []api.Endpoint
+			Endpoints []webhookapi.Endpoint
 			Next      string
 		}
 		r.get("/v1/endpoints" + query).is(200).into(&page)
@@ -236,7 +236,7 @@ func TestUnreadableEndpoints(t *testing.T) {
 	r.add(`{"id":"a","url":"https://example.com/"}`)
 	foreign := got(endpoints.NewRegistry(endpoints.RegistryConfig{Store: r.store, Keys: got(endpoints.ParseKeyring(endpoints.NewKey()))(t)}))(t)
 	got(foreign.Add(t.Context(), webhook.Endpoint{ID: "b", URL: "https://example.com/"}))(t)
-	var page struct{ Endpoints []api.Endpoint }
+	var page struct{ Endpoints []webhookapi.Endpoint }
 	r.get("/v1/endpoints").is(200).into(&page)
 	if len(page.Endpoints) != 2 || page.Endpoints[0].Unreadable || !page.Endpoints[1].Unreadable {
 		t.Errorf("%+v", page)
