@@ -5,13 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
 // Encode returns r as status stores keep it. The encoding may gain fields: a reader ignores those that it does not know.
 func Encode(r Report) ([]byte, error) {
 	switch {
 	case r.ID == "" || len(r.ID) > MaxName:
-		return nil, fmt.Errorf("fleet report: id %q: use 1 to %d bytes", cut(r.ID, MaxName), MaxName)
+		return nil, fmt.Errorf("fleet report: id %q: use 1 to %d bytes", truncate.Cut(r.ID, MaxName), MaxName)
 	case r.Sent.IsZero():
 		return nil, errors.New("fleet report: sent is not set: set it to the time at which the report was made")
 	}

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/caisson-go/caisson/internal/truncate"
 )
 
 // Report is what one worker says of itself. Text that is not UTF-8 is mended.
@@ -109,20 +110,20 @@ const (
 // bounded returns r as status stores keep it. r itself is not changed.
 func (r Report) bounded() Report {
 	for _, s := range []*string{&r.ID, &r.Owner, &r.Host, &r.Version, &r.Broker} {
-		*s = cut(*s, MaxName)
+		*s = truncate.Cut(*s, MaxName)
 	}
-	r.NotReady = cut(r.NotReady, MaxText)
+	r.NotReady = truncate.Cut(r.NotReady, MaxText)
 	r.Queues = slices.Clone(r.Queues[:min(len(r.Queues), MaxQueues)])
 	for i := range r.Queues {
-		r.Queues[i].Name = cut(r.Queues[i].Name, MaxName)
+		r.Queues[i].Name = truncate.Cut(r.Queues[i].Name, MaxName)
 	}
 	r.Kinds = slices.Clone(r.Kinds[:min(len(r.Kinds), MaxKinds)])
 	for i, k := range r.Kinds {
-		r.Kinds[i].Name, r.Kinds[i].Pool, r.Kinds[i].Destination = cut(k.Name, MaxName), cut(k.Pool, MaxName), cut(k.Destination, MaxName)
+		r.Kinds[i].Name, r.Kinds[i].Pool, r.Kinds[i].Destination = truncate.Cut(k.Name, MaxName), truncate.Cut(k.Pool, MaxName), truncate.Cut(k.Destination, MaxName)
 	}
 	r.Pools = slices.Clone(r.Pools[:min(len(r.Pools), MaxKinds)])
 	for i := range r.Pools {
-		r.Pools[i].Name = cut(r.Pools[i].Name, MaxName)
+		r.Pools[i].Name = truncate.Cut(r.Pools[i].Name, MaxName)
 	}
 	if over := len(r.Shared) - MaxShared; over > 0 {
 		r.Shared = r.Shared[:MaxShared]
@@ -130,7 +131,7 @@ func (r Report) bounded() Report {
 	}
 	r.Shared = slices.Clone(r.Shared)
 	for i := range r.Shared {
-		r.Shared[i] = cut(r.Shared[i], MaxName)
+		r.Shared[i] = truncate.Cut(r.Shared[i], MaxName)
 	}
 	r.Destinations = slices.Clone(r.Destinations)
 	if over := len(r.Destinations) - MaxDestinations; over > 0 {
@@ -140,7 +141,7 @@ func (r Report) bounded() Report {
 	}
 	slices.SortFunc(r.Destinations, func(a, b Destination) int { return strings.Compare(a.Name, b.Name) })
 	for i := range r.Destinations {
-		r.Destinations[i].Name = cut(r.Destinations[i].Name, MaxName)
+		r.Destinations[i].Name = truncate.Cut(r.Destinations[i].Name, MaxName)
 	}
 	return r
 }
@@ -160,18 +161,6 @@ func (d Destination) badness() int {
 		return class + n
 	}
 	return n
-}
-
-// cut returns text as UTF-8 of at most limit bytes.
-func cut(text string, limit int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit]
 }
 
 // Sorted sorts reports by Owner and ID, in place, for status stores.

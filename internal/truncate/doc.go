@@ -3,5 +3,5 @@
 // Guarantees:
 //
 //   - The result is valid UTF-8 of at most the bytes asked for, cut between two runes.
-//   - A text that was cut says so at its end; the limit needs room for that, 9 bytes.
+//   - [Text] says at the end that it was cut; the limit needs room for that, 9 bytes. [Cut] does not.
 package truncate

@@ -87,9 +87,9 @@ func problemOf(err error) *Problem {
 		return newProblem(http.StatusConflict, "endpoint-exists", "Endpoint exists", "there is an endpoint of that id: change it with PATCH, or choose another id")
 	case errors.Is(err, endpoints.ErrConflict):
 		return newProblem(http.StatusPreconditionFailed, "changed-meanwhile", "Endpoint was changed meanwhile", "read it again, and repeat the change with its new ETag in If-Match")
-	case errors.Is(err, journal.ErrNoEvent):
+	case errors.Is(err, webhook.ErrNoEvent):
 		return newProblem(http.StatusNotFound, "unknown-event", "No such event", "it was not published for this tenant, or its retention has passed")
-	case errors.Is(err, journal.ErrEventConflict):
+	case errors.Is(err, webhook.ErrEventConflict):
 		return newProblem(http.StatusConflict, "event-conflict", "Event id is taken", "the id was published with another payload, type or content type: publish this one under an id of its own")
 	case errors.Is(err, journal.ErrCursor):
 		return invalid("after", "is no cursor of this list: use the next of the page before, with the same filters")

@@ -56,8 +56,13 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%d: a call that took exactly as long as allowed", got)
 	}
 	for _, bad := range []LimitConfig{
-		{Max: 10}, {Min: new(1)}, {Min: new(1), Max: -1}, {Min: new(-1), Max: 10}, {Min: new(1), Max: 10, Increase: -1},
-		{Min: new(1), Max: 10, Decrease: 1}, {Min: new(1), Max: 10, Decrease: math.NaN()},
+		{Max: 10},
+		{Min: new(1)},
+		{Min: new(1), Max: -1},
+		{Min: new(-1), Max: 10},
+		{Min: new(1), Max: 10, Increase: -1},
+		{Min: new(1), Max: 10, Decrease: 1},
+		{Min: new(1), Max: 10, Decrease: math.NaN()},
 	} {
 		if _, err := NewLimit(bad); err == nil {
 			t.Errorf("%+v was taken", bad)

@@ -52,12 +52,12 @@ func newRemote(t *testing.T) *remote {
 	pool, err := pgdb.Open(t.Context(), pgdb.Config{URL: r.proxy.URL(testserver.Postgres(t))})
 	check(t, err)
 	t.Cleanup(pool.Close)
-	r.store = &tallied{faulty: faulty{Store: postgres.New(pool, r.schema)}, begun: make(chan struct{})}
+	r.store = &tallied{faulty: faulty{Store: postgres.New(pool, postgres.Config{Schema: r.schema})}, begun: make(chan struct{})}
 	r.plant = newPlantOn(t, r.store, quick, func(cfg *endpoints.AutoDisablerConfig) {
 		cfg.Window = time.Nanosecond
 		cfg.OnDisabled = func(webhook.Endpoint) { r.disabled.Add(1) }
 	})
-	r.operator = registry(t, postgres.New(r.direct, r.schema), r.keys)
+	r.operator = registry(t, postgres.New(r.direct, postgres.Config{Schema: r.schema}), r.keys)
 	add(t, r.operator, endpoint("dead"))
 	r.seen(webhook.StateActive, "")
 	return r

@@ -85,7 +85,7 @@ func inOffice(t *testing.T, do func(t *testing.T, o *office), ids ...string) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			pool, schema := testserver.VirtualSchema(t)
-			inOfficeOn(t, postgres.New(pool, schema), do, ids...)
+			inOfficeOn(t, postgres.New(pool, postgres.Config{Schema: schema}), do, ids...)
 		})
 	})
 }

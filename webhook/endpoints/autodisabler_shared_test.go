@@ -20,7 +20,7 @@ func TestProcessesDisableOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pool, schema := testserver.VirtualSchema(t)
-		inOfficeOn(t, postgres.New(pool, schema), func(t *testing.T, o *office) {
+		inOfficeOn(t, postgres.New(pool, postgres.Config{Schema: schema}), func(t *testing.T, o *office) {
 			var writers atomic.Int32
 			both := make(chan struct{})
 			meet := func(string) {
@@ -40,7 +40,7 @@ func TestProcessesDisableOnce(t *testing.T) {
 				}
 				defer own.Close()
 				p := o.start(func(cfg *endpoints.AutoDisablerConfig) {
-					cfg.Registry = registry(t, &faulty{Store: postgres.New(own, schema), before: meet}, o.keys)
+					cfg.Registry = registry(t, &faulty{Store: postgres.New(own, postgres.Config{Schema: schema}), before: meet}, o.keys)
 					cfg.Sweep = 24 * time.Hour // which enqueues copies
 				})
 				defer p.stop()

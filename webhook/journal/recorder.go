@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caisson-go/caisson/internal/pause"
+	"github.com/caisson-go/caisson/internal/truncate"
 	"github.com/caisson-go/caisson/webhook"
 )
 
@@ -105,7 +106,7 @@ func (r *Recorder) Observe(a webhook.Attempt) {
 	record := Attempt{
 		Tenant: a.Tenant, Endpoint: a.Endpoint, Event: a.Event, Job: a.Job, Number: a.Number, At: at,
 		Status: a.Response.Status, Phase: a.Response.Phase.String(), Duration: a.Response.Duration,
-		Excerpt: cut(a.Excerpt, maxExcerpt), Error: a.Err, RequestID: a.RequestID, Resent: a.Response.Resent, CutOff: a.CutOff,
+		Excerpt: truncate.Cut(a.Excerpt, maxExcerpt), Error: a.Err, RequestID: a.RequestID, Resent: a.Response.Resent, CutOff: a.CutOff,
 	}
 	select {
 	case r.waiting <- record:

@@ -84,11 +84,11 @@ func TestResend(t *testing.T) {
 			}
 		}
 		r.once([]string{"all"}, "evt_1")
-		if _, err := recovery.Resend(t.Context(), shop, "evt_2"); !errors.Is(err, journal.ErrNoEvent) {
+		if _, err := recovery.Resend(t.Context(), shop, "evt_2"); !errors.Is(err, webhook.ErrNoEvent) {
 			t.Errorf("an event that is not kept: %v", err)
 		}
 		shop.Tenant = "other"
-		if _, err := recovery.Resend(t.Context(), shop, "evt_1"); !errors.Is(err, journal.ErrNoEvent) {
+		if _, err := recovery.Resend(t.Context(), shop, "evt_1"); !errors.Is(err, webhook.ErrNoEvent) {
 			t.Errorf("another tenant's event: %v", err)
 		}
 	})

@@ -12,10 +12,6 @@ import (
 
 // Errors of stores.
 var (
-	// ErrNoEvent is [webhook.ErrNoEvent].
-	ErrNoEvent = webhook.ErrNoEvent
-	// ErrEventConflict is [webhook.ErrEventConflict].
-	ErrEventConflict = webhook.ErrEventConflict
 	// ErrUnavailable means that the store could not be asked. The call may be repeated.
 	ErrUnavailable = errors.New("webhook journal is unavailable")
 	// ErrCursor means that a cursor does not come from this store's lists.
@@ -90,9 +86,9 @@ func (f EventFilter) Types() (prefix string, whole bool) {
 // Store keeps events and attempts. Package storetest holds the suite that every store passes. Implementations are safe for concurrent use;
 // errors that may pass wrap [ErrUnavailable].
 type Store interface {
-	// PutEvent keeps an event. One of that tenant and id that is there already stays: [ErrEventConflict] if it is another one, else nil.
+	// PutEvent keeps an event. One of that tenant and id that is there already stays: [webhook.ErrEventConflict] if it is another one, else nil.
 	PutEvent(ctx context.Context, e webhook.Event) error
-	// Event returns one event with its body, or [ErrNoEvent].
+	// Event returns one event with its body, or [webhook.ErrNoEvent].
 	Event(ctx context.Context, tenant, id string) (webhook.Event, error)
 	// Events returns at most limit events, with their bodies unless the filter leaves them out, oldest first. after is the cursor of the page before, "" for the first; next is
 	// "" on the last page.

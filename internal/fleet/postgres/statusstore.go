@@ -32,10 +32,15 @@ var _ fleet.StatusStore = (*Store)(nil)
 // publishers each do.
 const sweepEvery = 10 * time.Minute
 
-// New returns the status store in a schema that package migrations has made; empty means migrations.DefaultSchema. The caller keeps and closes
-// the pool. Nothing is asked of the server yet.
-func New(pool *pgxpool.Pool, schema string) *Store {
-	table := pgx.Identifier{cmp.Or(schema, migrations.DefaultSchema), "fleet"}.Sanitize()
+// Config describes a status store. The zero value is usable.
+type Config struct {
+	// Schema is where the table is, which package migrations makes. Empty means [migrations.DefaultSchema].
+	Schema string
+}
+
+// New returns the status store in pool, which the caller keeps and closes. Nothing is asked of the server yet.
+func New(pool *pgxpool.Pool, cfg Config) *Store {
+	table := pgx.Identifier{cmp.Or(cfg.Schema, migrations.DefaultSchema), "fleet"}.Sanitize()
 	return &Store{
 		pool: pool,
 		upsert: `INSERT INTO ` + table + ` AS f (id, at, report) VALUES ($1::bytea, clock_timestamp(), $2::bytea)

@@ -36,7 +36,7 @@ func TestConformanceThroughPgBouncer(t *testing.T) {
 func conform(t *testing.T, pool *pgxpool.Pool, schema string) {
 	t.Helper()
 	fleettest.Run(t, fleettest.Harness{
-		Open: func(*testing.T) fleet.StatusStore { return postgres.New(pool, schema) },
+		Open: func(*testing.T) fleet.StatusStore { return postgres.New(pool, postgres.Config{Schema: schema}) },
 		Age:  func(t *testing.T, id string, d time.Duration) { age(t, pool, schema, id, d) },
 	})
 }
@@ -56,7 +56,7 @@ func TestReportsReplaceEachOtherInPlace(t *testing.T) {
 	t.Parallel()
 	server := testserver.StartPostgres(t)
 	pool, schema := testserver.SchemaAt(t, pgdb.Config{URL: server.URL()})
-	statuses := postgres.New(pool, schema)
+	statuses := postgres.New(pool, postgres.Config{Schema: schema})
 	const workers, times = 20, 40
 	publish := func() error {
 		for i := range workers {
@@ -107,7 +107,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	statuses := postgres.New(gone, schema)
+	statuses := postgres.New(gone, postgres.Config{Schema: schema})
 	if err := statuses.Publish(t.Context(), fleet.Report{ID: "a", Sent: time.Now()}); !errors.Is(err, fleet.ErrUnavailable) {
 		t.Errorf("publish: %v", err)
 	}
@@ -123,7 +123,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 func TestTheDeadAreRemoved(t *testing.T) {
 	t.Parallel()
 	pool, schema := testserver.Schema(t)
-	statuses := postgres.New(pool, schema)
+	statuses := postgres.New(pool, postgres.Config{Schema: schema})
 	publish := func(id string) {
 		if err := statuses.Publish(t.Context(), fleet.Report{ID: id, Sent: time.Now()}); err != nil {
 			t.Fatal(err)

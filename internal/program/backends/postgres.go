@@ -231,8 +231,8 @@ func (s *Set) onPostgres(cfg *config.Config, db *Postgres) error {
 	if err != nil {
 		return err
 	}
-	s.Endpoints, s.Journal, s.Queues = endpointpg.New(db.Pool, db.Schema), events, events
-	s.Statuses = fleetpg.New(db.Pool, db.Schema)
+	s.Endpoints, s.Journal, s.Queues = endpointpg.New(db.Pool, endpointpg.Config{Schema: db.Schema}), events, events
+	s.Statuses = fleetpg.New(db.Pool, fleetpg.Config{Schema: db.Schema})
 	return nil
 }
 

@@ -92,11 +92,11 @@ func TestReportsSurviveAStatusStoreThatIsAway(t *testing.T) {
 	w := idle(t)
 	w.Destinations().Force("https://user:pw@shop.example.com/x?token=y", time.Now(), breaker.OverrideOpen)
 	log := &lines{}
-	stop := startReports(t.Context(), fleetpostgres.New(pool, schema), "embedded", w, slog.New(slog.NewTextHandler(log, nil)))
+	stop := startReports(t.Context(), fleetpostgres.New(pool, fleetpostgres.Config{Schema: schema}), "embedded", w, slog.New(slog.NewTextHandler(log, nil)))
 	eventually.True(t, "the log tells that the status store is away", func() bool { return log.count("tools do not see this worker") == 1 })
 
 	proxy.Restore()
-	statuses := fleetpostgres.New(direct, schema)
+	statuses := fleetpostgres.New(direct, fleetpostgres.Config{Schema: schema})
 	reports := func() []fleet.Report {
 		all, err := statuses.Reports(t.Context())
 		if err != nil {
@@ -144,7 +144,7 @@ func TestStopDoesNotWaitForAStatusStoreThatHangs(t *testing.T) {
 		proxy.Cut() // what hangs in the pool ends
 		pool.Close()
 	})
-	stop := startReports(t.Context(), fleetpostgres.New(pool, schema), "embedded", idle(t), slog.New(slog.DiscardHandler))
+	stop := startReports(t.Context(), fleetpostgres.New(pool, fleetpostgres.Config{Schema: schema}), "embedded", idle(t), slog.New(slog.DiscardHandler))
 	stopped := make(chan struct{})
 	go func() {
 		stop()

@@ -108,8 +108,8 @@ func TestWorkersShareWhatTheyKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	a := newSharer(t, "a", fleetpostgres.New(direct, schema))
-	b := newSharer(t, "b", fleetpostgres.New(pool, schema))
+	a := newSharer(t, "a", fleetpostgres.New(direct, fleetpostgres.Config{Schema: schema}))
+	b := newSharer(t, "b", fleetpostgres.New(pool, fleetpostgres.Config{Schema: schema}))
 	a.enqueue(t, 1)
 	b.enqueue(t, 1)
 	users := func(s *sharer) int {

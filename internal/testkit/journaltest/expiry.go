@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
 )
 
@@ -23,7 +24,7 @@ func (e *env) gone(id string, events, attempts time.Duration) {
 			e.Fatalf("expire: %v", err)
 		}
 		_, err := e.store.Event(e.Context(), e.tenant, id)
-		if errors.Is(err, journal.ErrNoEvent) {
+		if errors.Is(err, webhook.ErrNoEvent) {
 			return
 		}
 		if err != nil {

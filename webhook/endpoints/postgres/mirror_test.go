@@ -36,7 +36,7 @@ func TestAMirrorOutlivesItsServer(t *testing.T) {
 		}
 		return r
 	}
-	admin, worker := registry(postgres.New(other, schema)), registry(postgres.New(pool, schema))
+	admin, worker := registry(postgres.New(other, postgres.Config{Schema: schema})), registry(postgres.New(pool, postgres.Config{Schema: schema}))
 	add := func(id string) error {
 		_, err := admin.Add(t.Context(), webhook.Endpoint{ID: id, URL: "https://example.com/" + id})
 		return err

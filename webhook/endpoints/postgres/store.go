@@ -23,10 +23,15 @@ type Store struct {
 
 var _ endpoints.Store = (*Store)(nil)
 
-// New returns the store in a schema that package migrations has made; empty means migrations.DefaultSchema. The caller keeps and closes
-// the pool. Nothing is asked of the server yet.
-func New(pool *pgxpool.Pool, schema string) *Store {
-	return &Store{pool: pool, sql: newStatements(cmp.Or(schema, migrations.DefaultSchema))}
+// Config describes a store. The zero value is usable.
+type Config struct {
+	// Schema is where the tables are, which package migrations makes. Empty means [migrations.DefaultSchema].
+	Schema string
+}
+
+// New returns the store in pool, which the caller keeps and closes. Nothing is asked of the server yet.
+func New(pool *pgxpool.Pool, cfg Config) *Store {
+	return &Store{pool: pool, sql: newStatements(cmp.Or(cfg.Schema, migrations.DefaultSchema))}
 }
 
 // Insert implements [endpoints.Store].

@@ -27,7 +27,7 @@ func harness(t *testing.T, cfg pgdb.Config) endpointtest.Harness {
 	t.Helper()
 	pool, schema := testserver.SchemaAt(t, cfg)
 	return endpointtest.Harness{
-		Open: func(*testing.T) endpoints.Store { return postgres.New(pool, schema) },
+		Open: func(*testing.T) endpoints.Store { return postgres.New(pool, postgres.Config{Schema: schema}) },
 		Age: func(t *testing.T, id string, d time.Duration) {
 			t.Helper()
 			_, err := pool.Exec(t.Context(), `UPDATE `+table(schema, "webhook_endpoints")+` SET updated_at = updated_at - $1::bigint * interval '1 microsecond'
@@ -56,7 +56,7 @@ func TestConformancePgBouncer(t *testing.T) {
 func TestTheRowsHoldNothingInTheClear(t *testing.T) {
 	t.Parallel()
 	pool, schema := testserver.Schema(t)
-	endpointtest.NothingInTheClear(t, postgres.New(pool, schema), func(t *testing.T) []byte {
+	endpointtest.NothingInTheClear(t, postgres.New(pool, postgres.Config{Schema: schema}), func(t *testing.T) []byte {
 		t.Helper()
 		rows, err := pool.Query(t.Context(), `SELECT relname::text FROM pg_class WHERE relnamespace = $1::text::regnamespace AND relkind = 'r'`, schema)
 		if err != nil {
@@ -98,7 +98,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	store := postgres.New(gone, schema)
+	store := postgres.New(gone, postgres.Config{Schema: schema})
 	ctx := t.Context()
 	for name, call := range map[string]func() error{
 		"insert":    func() error { _, err := store.Insert(ctx, endpoints.Record{ID: "a"}); return err },
@@ -121,7 +121,7 @@ func TestAServerThatIsAwayIsUnavailable(t *testing.T) {
 func TestRevisionsAreInTheOrderOfCommits(t *testing.T) {
 	t.Parallel()
 	pool, schema := testserver.Schema(t)
-	store := postgres.New(pool, schema)
+	store := postgres.New(pool, postgres.Config{Schema: schema})
 	first, err := store.Insert(t.Context(), endpoints.Record{ID: "first"})
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/journal/internal/row"
 )
 
 // logRows is how many attempts one statement inserts.
@@ -21,7 +22,7 @@ func (s *Store) Log(ctx context.Context, attempts []journal.Attempt) error {
 	for batch := range slices.Chunk(attempts, logRows) {
 		var c columns
 		for _, a := range batch {
-			c.add(a.ForStore())
+			c.add(row.Of(a))
 		}
 		err := s.write(ctx, s.sql.writeAttempts, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, s.sql.insertAttempts, c.args()...)
@@ -81,7 +82,7 @@ func (s *Store) Attempts(ctx context.Context, f journal.AttemptFilter, after str
 	}
 	if len(attempts) > limit {
 		attempts = attempts[:limit]
-		next = journal.CursorAt(attempts[limit-1].At, seqs[limit-1]).String()
+		next = row.At(attempts[limit-1].At, seqs[limit-1]).String()
 	}
 	return attempts, next, nil
 }
@@ -99,7 +100,7 @@ func (s *Store) listAttempts(f journal.AttemptFilter, after string, limit int) (
 	}
 	w.between("a.at", f.From, f.To)
 	if after != "" {
-		place, err := journal.ParseCursor(after)
+		place, err := row.Parse(after)
 		if err != nil {
 			return "", "", nil, err
 		}

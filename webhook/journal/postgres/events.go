@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/journal/internal/row"
 )
 
 // PutEvent implements [journal.Store].
@@ -37,7 +38,7 @@ func (s *Store) PutEvent(ctx context.Context, e webhook.Event) error {
 		case err != nil:
 			return fmt.Errorf("keep webhook event %s: %w", e.ID, err)
 		case done && !same:
-			return fmt.Errorf("%w: %s of tenant %s: publish it under an id of its own", journal.ErrEventConflict, e.ID, e.Tenant)
+			return fmt.Errorf("%w: %s of tenant %s: publish it under an id of its own", webhook.ErrEventConflict, e.ID, e.Tenant)
 		case done:
 			return nil
 		case ctx.Err() != nil:
@@ -53,7 +54,7 @@ func (s *Store) Event(ctx context.Context, tenant, id string) (webhook.Event, er
 	case err != nil:
 		return webhook.Event{}, err
 	case len(found) == 0:
-		return webhook.Event{}, fmt.Errorf("%w: %s", journal.ErrNoEvent, id)
+		return webhook.Event{}, fmt.Errorf("%w: %s", webhook.ErrNoEvent, id)
 	}
 	return found[0].Event, nil
 }
@@ -73,7 +74,7 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 	}
 	if len(found) > limit {
 		found = found[:limit]
-		next = journal.CursorAt(found[limit-1].At, found[limit-1].seq).String()
+		next = row.At(found[limit-1].At, found[limit-1].seq).String()
 	}
 	for _, e := range found {
 		events = append(events, e.Event)
@@ -92,7 +93,7 @@ func (s *Store) listEvents(f journal.EventFilter, after string, limit int) (quer
 	}
 	w.between("at", f.From, f.To)
 	if after != "" {
-		place, err := journal.ParseCursor(after)
+		place, err := row.Parse(after)
 		if err != nil {
 			return "", nil, err
 		}
@@ -108,10 +109,10 @@ func (s *Store) listEvents(f journal.EventFilter, after string, limit int) (quer
 // between adds the times of a filter.
 func (w *where) between(column string, from, to time.Time) {
 	if !from.IsZero() {
-		w.add(column+" >= ?::timestamptz", time.UnixMicro(journal.Micros(from)))
+		w.add(column+" >= ?::timestamptz", time.UnixMicro(row.Micros(from)))
 	}
 	if !to.IsZero() {
-		w.add(column+" < ?::timestamptz", time.UnixMicro(journal.Micros(to)))
+		w.add(column+" < ?::timestamptz", time.UnixMicro(row.Micros(to)))
 	}
 }
 

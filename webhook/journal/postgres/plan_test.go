@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/journal/internal/row"
 	"github.com/caisson-go/caisson/webhook/journal/postgres"
 )
 
@@ -60,7 +61,7 @@ func TestListsWalkIndexes(t *testing.T) {
 	}
 	fill()
 	now := time.Now()
-	cursor := journal.CursorAt(now.Add(-time.Minute), 100).String()
+	cursor := row.At(now.Add(-time.Minute), 100).String()
 	for _, after := range []string{"", cursor} {
 		for _, c := range []struct {
 			filter journal.AttemptFilter

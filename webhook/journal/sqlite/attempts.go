@@ -9,6 +9,7 @@ import (
 
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/journal/internal/row"
 )
 
 // Log implements [journal.Store].
@@ -18,7 +19,7 @@ func (s *Store) Log(ctx context.Context, attempts []journal.Attempt) error {
 	}
 	err := s.file.Write(ctx, false, func(tx *sqlitefile.Tx) error {
 		for _, a := range attempts {
-			a = a.ForStore()
+			a = row.Of(a)
 			if _, err := tx.Exec(insertAttempt, a.At.UnixMicro(), a.Tenant, a.Endpoint, a.Event, a.Job, a.Number, a.Status, a.Phase,
 				int64(a.Duration), a.Excerpt, a.Error, a.RequestID, a.Resent, a.CutOff); err != nil {
 				return err
@@ -47,7 +48,7 @@ func (s *Store) Attempts(ctx context.Context, f journal.AttemptFilter, after str
 	from, to := bounds(f.From, f.To)
 	w.add("at >= ? AND at < ?", from, to)
 	if after != "" {
-		place, err := journal.ParseCursor(after)
+		place, err := row.Parse(after)
 		if err != nil {
 			return nil, "", err
 		}
@@ -65,7 +66,7 @@ func (s *Store) Attempts(ctx context.Context, f journal.AttemptFilter, after str
 	}
 	if len(attempts) > limit {
 		attempts = attempts[:limit]
-		next = journal.CursorAt(attempts[limit-1].At, seqs[limit-1]).String()
+		next = row.At(attempts[limit-1].At, seqs[limit-1]).String()
 	}
 	return attempts, next, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caisson-go/caisson/internal/storage/sqlitefile"
 	"github.com/caisson-go/caisson/webhook"
 	"github.com/caisson-go/caisson/webhook/journal"
+	"github.com/caisson-go/caisson/webhook/journal/internal/row"
 )
 
 // PutEvent implements [journal.Store].
@@ -27,7 +28,7 @@ func (s *Store) PutEvent(ctx context.Context, e webhook.Event) error {
 		}
 		kept, err := selectEvents(tx, selectEvent, e.Tenant, e.ID)
 		if err == nil {
-			conflict = journal.Conflict(kept[0].Event, e)
+			conflict = row.Conflict(kept[0].Event, e)
 		}
 		return err
 	})
@@ -48,7 +49,7 @@ func (s *Store) Event(ctx context.Context, tenant, id string) (webhook.Event, er
 	case err != nil:
 		return webhook.Event{}, unavailable(err)
 	case len(found) == 0:
-		return webhook.Event{}, fmt.Errorf("%w: %s", journal.ErrNoEvent, id)
+		return webhook.Event{}, fmt.Errorf("%w: %s", webhook.ErrNoEvent, id)
 	}
 	return found[0].Event, nil
 }
@@ -58,9 +59,9 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 	if limit < 1 {
 		return nil, "", errors.New("list webhook events: limit must be at least 1")
 	}
-	place := journal.Cursor{Micro: math.MinInt64}
+	place := row.Cursor{Micro: math.MinInt64}
 	if after != "" {
-		if place, err = journal.ParseCursor(after); err != nil {
+		if place, err = row.Parse(after); err != nil {
 			return nil, "", err
 		}
 	}
@@ -76,7 +77,7 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 	}
 	if len(found) > limit {
 		found = found[:limit]
-		next = journal.CursorAt(found[limit-1].At, found[limit-1].seq).String()
+		next = row.At(found[limit-1].At, found[limit-1].seq).String()
 	}
 	for _, e := range found {
 		events = append(events, e.Event)
@@ -88,10 +89,10 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 func bounds(from, to time.Time) (first, end int64) {
 	first, end = math.MinInt64, math.MaxInt64
 	if !from.IsZero() {
-		first = journal.Micros(from)
+		first = row.Micros(from)
 	}
 	if !to.IsZero() {
-		end = journal.Micros(to)
+		end = row.Micros(to)
 	}
 	return first, end
 }
