@@ -86,7 +86,8 @@ func testAwkwardTexts(e *env) {
 	}
 	want := a
 	want.At = a.At.UTC().Truncate(time.Microsecond)
-	want.Event, want.Error, want.RequestID = "evt\uFFFD", "\uFFFD\uFFFD", strings.Repeat("\U0001F4A9", 256)
+	want.Event, want.Job, want.Error = "evt\uFFFD", strings.ToValidUTF8(a.Job, "\uFFFD"), "\uFFFD\uFFFD"
+	want.RequestID = strings.Repeat("\U0001F4A9", 256)
 	want.Excerpt = "nul\uFFFD \uFFFD( " + strings.Repeat("ä", 2043)
 	if diff := cmp.Diff(want, got[0]); diff != "" {
 		e.Errorf("(-want +got):\n%s", diff)
