@@ -58,13 +58,13 @@ func TestExplainEvent(t *testing.T) {
 		}
 		ok(t, c.call("endpoints", "pause", "line", "--reason", "moving"))
 		ok(t, c.call("events", "publish", "invoice.paid", "{}", "--id", "evt_3"))
-		if e := c.becomes("line:evt_3", "in_line", "waits third in the ordered queue of endpoint line, behind event evt_1, its head since 20",
+		if e := c.becomes("line:evt_3", "in_ordered_queue", "waits third in the ordered queue of endpoint line, behind event evt_1, its head since 20",
 			"; its endpoint line is paused (moving) since 20", "endpoints enable line"); e.Event.ID != "" {
 			t.Errorf("a delivery in line: %+v", e)
 		}
 		c.becomes("line:evt_1", "ready", "is paused (moving)")
 		c.remove("line:evt_1")
-		c.becomes("line:evt_1", "in_line", "is the head of the ordered queue of endpoint line since 20", "its job is in no queue: workers enqueue it again")
+		c.becomes("line:evt_1", "in_ordered_queue", "is the head of the ordered queue of endpoint line since 20", "its job is in no queue: workers enqueue it again")
 		c.becomes("late:evt_2", "unseen", "was never made, since the endpoint was added after the event")
 		if r := c.call("explain", "other:evt_2"); r.code != 1 || !strings.Contains(r.err, "endpoint other neither wants it nor was called for it") {
 			t.Errorf("not meant for it: %+v", r)

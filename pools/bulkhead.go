@@ -185,7 +185,7 @@ func (b *Bulkhead) grant() {
 type BulkheadSnapshot struct {
 	Size      int `json:"size"`
 	InUse     int `json:"in_use"` // above Size for a while after it shrank
-	QueueSize int `json:"room"`
+	QueueSize int `json:"wait_queue"`
 	Waiting   int `json:"waiting"`
 	// Rejected counts the calls that found neither a permit nor, where they would have waited, a place in the queue.
 	Rejected uint64 `json:"rejected"`

@@ -21,7 +21,7 @@ type CallConfig[T any] struct {
 	Timeout time.Duration
 	// AttemptTimeout bounds one attempt. Zero means that only Timeout does.
 	AttemptTimeout time.Duration
-	// Bulkhead is held for the whole call. Callers wait in its room. Nil means none.
+	// Bulkhead is held for the whole call. Callers wait in its queue. Nil means none.
 	Bulkhead *Bulkhead
 	// Breaker sees one call, whatever happens inside. Nil means none.
 	Breaker *breaker.Breaker

@@ -49,7 +49,7 @@ type destination struct {
 const (
 	fullHint   = int64(time.Second) // for one permit to come back, if no completion rate is known
 	budgetHint = int64(time.Second)
-	// for those above to be served: they may be quicker than their backlog says
+	// how long calls of higher classes are given: they may need less than their backlog says
 	outrankedHint = int64(5 * time.Second)
 	rampHint      = time.Second
 )
@@ -96,7 +96,7 @@ func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) 
 	return ReasonOK, 0
 }
 
-// outranked is how long a call gives way to those before it; 0 if there are none. It does not to an empty room.
+// outranked is how long a call gives way to those before it; 0 if there are none. It gives way to nobody where nothing runs or is owed.
 func (d *destination) outranked(now int64, class Class) int64 {
 	w := d.waits()
 	if w == nil || d.out == 0 && d.tat <= now {

@@ -29,7 +29,7 @@ func ExampleDestinations() {
 	fmt.Println(verdict.Reason, verdict.Wait)
 	// Output:
 	// concurrency_full
-	// gated 2m0s
+	// throttled 2m0s
 }
 
 func ExampleCall() {

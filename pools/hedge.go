@@ -17,7 +17,7 @@ type try[T any] struct {
 	exited bool // it panicked or ended its goroutine
 }
 
-// hedge runs fn and, if it takes longer than HedgeAfter and the budget allows, runs it once more beside. The first success wins; the other
+// hedge runs fn and, if it takes longer than HedgeAfter and the budget allows, starts a second run beside it. The first success wins; the other
 // run is cancelled and waited for. Of two failures the first is returned.
 func (p *Policy[T]) hedge(ctx context.Context, a *account, fn func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancel(ctx)

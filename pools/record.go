@@ -9,7 +9,7 @@ import (
 )
 
 // Record counts a call in a destination's breaker and retry budget that was made without a permit, for example by a handler that
-// learned only on the way whom it would call. It counts while the breaker is closed; an open or half-open one counts only its probes.
+// learned only on the way which destination it would call. It counts while the breaker is closed; an open or half-open one counts only its probes.
 func (r *Destinations) Record(name string, now time.Time, o breaker.Outcome) {
 	if name == "" {
 		return

@@ -20,7 +20,7 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 	})
 	send(t, r, "open.test", t0, breaker.OutcomeFailure)
 	r.Force("forced.test", t0, breaker.OverrideClosed)
-	r.Throttle("gated.test", t0, at(1000*time.Hour))
+	r.Throttle("throttled.test", t0, at(1000*time.Hour))
 	busy, _ := r.Admit(t0, Request{Destination: "busy.test"})
 	now := t0
 	for i := range 20_000 {
@@ -30,7 +30,7 @@ func TestRegistryIsBoundedAndNeverForgetsAnOpenOne(t *testing.T) {
 			t.Fatalf("%d entries", n)
 		}
 	}
-	for _, name := range []string{"open.test", "forced.test", "gated.test", "busy.test"} {
+	for _, name := range []string{"open.test", "forced.test", "throttled.test", "busy.test"} {
 		if _, ok := r.Lookup(name, now); !ok {
 			t.Errorf("%s is forgotten", name)
 		}

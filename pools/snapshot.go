@@ -17,12 +17,12 @@ type DestinationSnapshot struct {
 	Override    breaker.Override `json:"override"`
 	// OpenSince is when it left closed; zero while it is closed.
 	OpenSince time.Time `json:"open_since,omitzero"`
-	// NextTry is when the breaker, gate or rate limit lets the next call through; zero if it does now.
+	// NextTry is when the breaker, throttling or rate limit lets the next call through; zero if it does now.
 	NextTry time.Time `json:"next_try,omitzero"`
 	// Verdict is what a first try would be answered now.
 	Verdict Verdict `json:"verdict"`
-	// ThrottledUntil is the end of the destination's own gate; zero if there is none.
-	ThrottledUntil time.Time `json:"gated_until,omitzero"`
+	// ThrottledUntil is the end of what the destination asked for itself (Retry-After); zero if it did not.
+	ThrottledUntil time.Time `json:"throttled_until,omitzero"`
 	// Waiting is about how many jobs have been deferred and are not due yet: the length of the destination's line at its drain rate.
 	Waiting int `json:"waiting"`
 	// InUse counts the permits that are out, Concurrency is how many there are; 0 means no limit.
@@ -82,7 +82,7 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 	return s
 }
 
-// healthy reports whether there is nothing to tell about d: closed here and elsewhere, not overridden, not gated.
+// healthy reports whether there is nothing to tell about d: closed here and elsewhere, not overridden, not throttled.
 func (d *destination) healthy(at int64) bool {
 	return d.circuit.State() == breaker.StateClosed && d.circuit.Override() == breaker.OverrideNone && d.throttledFor(at) == 0 && d.sharedWait(at) == 0
 }
@@ -92,7 +92,7 @@ func (r *Destinations) Snapshot(now time.Time) []DestinationSnapshot {
 	return r.snapshot(now, true)
 }
 
-// Unhealthy describes the destinations that are not simply closed: open here or at another worker, half-open, overridden or gated.
+// Unhealthy describes the destinations that are not simply closed: open here or at another worker, half-open, overridden or throttled.
 func (r *Destinations) Unhealthy(now time.Time) []DestinationSnapshot {
 	return r.snapshot(now, false)
 }

@@ -14,7 +14,7 @@ const (
 	ReasonOK Reason = iota
 	// ReasonBreakerOpen: the breaker is open, all its probes are out, or its ramp holds the call back.
 	ReasonBreakerOpen
-	// ReasonThrottled: the destination is throttled (Retry-After) until a certain time. Its text is "gated".
+	// ReasonThrottled: the destination is throttled (Retry-After) until a certain time. Its text is "throttled".
 	ReasonThrottled
 	// ReasonRateLimited: no rate token, of the destination or of the whole registry.
 	ReasonRateLimited
@@ -34,7 +34,7 @@ const (
 
 // String returns the reason in lower case.
 func (r Reason) String() string {
-	return reasonName(r, "ok", "breaker_open", "gated", "rate_limited", "concurrency_full", "budget_empty", "forced_open",
+	return reasonName(r, "ok", "breaker_open", "throttled", "rate_limited", "concurrency_full", "budget_empty", "forced_open",
 		"slow_lane_full", "shared_open", "outranked")
 }
 
@@ -44,7 +44,7 @@ func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 // Verdict is the answer to a peek or an admission. The zero Verdict is a yes.
 type Verdict struct {
 	Reason Reason `json:"reason"`
-	// Wait is when asking again makes sense, counted from now: exact for a breaker, a gate or a rate limit, a guess for the
+	// Wait is when asking again makes sense, counted from now: exact for a breaker, throttling or a rate limit, a guess for the
 	// rest. Zero with ReasonOK, else positive.
 	Wait time.Duration `json:"wait"`
 }

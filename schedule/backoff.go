@@ -13,7 +13,7 @@ const MaxDelay = 365 * 24 * time.Hour
 
 // The ready-made backoffs.
 var (
-	// DefaultBackoff is what a kind uses that says nothing: 1 s, doubled each time up to 1 h, with full jitter.
+	// DefaultBackoff is what the zero Backoff stands for, and what "default" in a configuration means. A kind without a backoff of its own has [QueueBackoff]: 1 s, doubled each time up to 1 h, with full jitter.
 	DefaultBackoff = must(Exponential(time.Second, 2, time.Hour, JitterFull))
 	// QueueBackoff is what queues usually do: 30 s, 2 min, 10 min, for 4 attempts.
 	QueueBackoff = must(Fixed([]time.Duration{30 * time.Second, 2 * time.Minute, 10 * time.Minute}, around))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// MaxRetryAfter bounds what a server may ask for. Longer wishes are cut to it.
+// MaxRetryAfter bounds what a server may ask for. A longer hint is shortened to it.
 const MaxRetryAfter = 4 * time.Hour
 
 // hintSpread is the divisor of the share that Merge adds to a hint: up to a fifth.
@@ -51,7 +51,7 @@ func digits(s string) bool {
 }
 
 // Merge joins a backoff's delay with a server's hint: never less than either. Where the hint decides, up to a fifth of it is
-// added, since everybody whom the server told "3 seconds" would otherwise come back in the same instant; jitter never takes
+// added, since every caller that the server told "3 seconds" would otherwise come back in the same instant; jitter never takes
 // anything off a hint. A hint of 0 or less changes nothing. r may be nil: see [Rand].
 func Merge(backoff, hint time.Duration, r Rand) time.Duration {
 	backoff = max(backoff, 0)

@@ -16,25 +16,25 @@
 //   - Publishing an event twice under one id delivers it once to each endpoint, for as long as idempotency keys are kept; an endpoint that does not
 //     take it gets one series of attempts and is in the dead letters once.
 //   - An endpoint that asks for order gets each event for the first time once the one before was delivered or given up, also over crashes. What is
-//     sent again by hand (resends, replays of dead letters) waits in no line.
+//     sent again by hand (resends, replays of dead letters) waits in no ordered queue.
 //   - After a 410 this process makes no further call to that URL of the endpoint, until it is enabled. A paused or disabled endpoint gets none.
 //
 // What it does not promise: exactly-once delivery. A receiver that worked but whose answer was lost gets the same webhook-id again.
 //
 // # Sending
 //
-// Fill a list of [Endpoint] values, check them with [NewStatic] (or bring an [Endpoints] port of your own), and call [Register]. Producers
-// enqueue with [NewDelivery]. The endpoint's id is the job's destination, exactly as it is, so that breaker, gate, rate and concurrency
-// are the endpoint's own: configure them with [DestinationConfig].
+// Fill a list of [Endpoint] values, check them with [NewStatic] (or bring an [Endpoints] port of your own), make a sender with [NewSender], and call [Sender.Register]. Producers
+// enqueue with [NewDelivery]. The endpoint's id is the job's destination, exactly as it is, so that breaker, throttling, rate and concurrency
+// are the endpoint's own: configure them with [Endpoint.DestinationConfig].
 //
 // # Publishing
 //
 // A [Publisher] hands an [Event] to all endpoints of its tenant that want its type. Package webhook/journal keeps the events, so that they can be
-// sent again. Where endpoints ask for order, run an [Ordering] beside the workers, make it their observer, and end it after them. Give one to every
-// publisher, too: there it need not run. A publisher without one leaves out the endpoints that ask for order and
+// sent again. Where endpoints ask for order, run a Dispatcher of package webhook/ordering beside the workers,
+// make it their observer, and end it after them. Give one to every publisher, too: there it need not run. A publisher without one leaves out the endpoints that ask for order and
 // no others, each time with an error that names them ([ErrNoOrdering]); the event is kept, so that recovering them brings it.
 //
-// Programs that are configured as the worker is need none of that: package worker/app opens a publisher for a program that only publishes, and
+// Programs that are configured as the worker is need none of that: package app opens a publisher for a program that only publishes, and
 // handlers have [PublisherFrom].
 //
 // To publish in the transaction of a business write, enqueue a job in it (package queue/outbox), whose handler publishes under an id made of the
@@ -50,5 +50,5 @@
 // # How to read it
 //
 // handler.go takes a job to its endpoint, client.go makes the calls, response.go turns what came back into what becomes of the job. publisher.go
-// takes an event to its endpoints, ordering.go one after the other.
+// takes an event to its endpoints; package webhook/ordering sends them one after the other where an endpoint asks for it.
 package webhook

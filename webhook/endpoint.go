@@ -60,14 +60,14 @@ type Endpoint struct {
 	Reason string `json:"reason,omitempty"`
 	// Since is when the state was set. Zero if nobody knows.
 	Since time.Time `json:"since,omitzero"`
-	// Metadata is the owner's own: at most 50 entries, 8 KiB in all. It goes nowhere.
+	// Metadata is the owner's own: at most 50 entries, 8 KiB in all. It is never sent.
 	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
 // RetiringSecret is a secret in its rotation window.
 type RetiringSecret struct {
 	Secret signature.Secret
-	// Until is when it signs no longer.
+	// Until is when it stops signing.
 	Until time.Time
 }
 

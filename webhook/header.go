@@ -17,7 +17,7 @@ const (
 )
 
 // reservedHeaders are set by the client, belong to one connection, or change how net/http sends: with an idempotency key the transport
-// repeats a request by itself, without a word.
+// repeats a request by itself, without reporting it.
 var reservedHeaders = []string{
 	"host", "content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "proxy-authenticate",
 	"proxy-authorization", "te", "trailer", "upgrade", "http2-settings", "expect", "accept-encoding", "idempotency-key", "x-idempotency-key",

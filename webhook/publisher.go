@@ -45,7 +45,7 @@ type PublisherConfig struct {
 }
 
 // Publisher hands events to the endpoints that want them. It is safe for concurrent use, and runs nothing of its own: keep its Subscribers up to
-// date, as a mirror's Run does. Where there is a configuration, use app.OpenPublisher of package worker/app in a program that only publishes, and
+// date, as a mirror's Run does. Where there is a configuration, use app.OpenPublisher of package app in a program that only publishes, and
 // [PublisherFrom] in a handler: both come with all that is needed.
 type Publisher struct{ cfg PublisherConfig }
 
@@ -145,7 +145,7 @@ func (p *Publisher) keep(ctx context.Context, e Event) error {
 // Gone reports whether deliveries to e would only become dead letters.
 func (e Endpoint) Gone() bool { return e.State == StateDisabled && e.Reason == ReasonGone }
 
-// fanOut enqueues batch after batch. One that fails keeps no other, unless the broker takes nothing at all.
+// fanOut enqueues batch after batch. A batch that fails does not stop the others, unless the broker takes nothing at all.
 func (p *Publisher) fanOut(ctx context.Context, e Event, endpoints []Endpoint) error {
 	confirmed := 0
 	var first error

@@ -18,12 +18,12 @@ import (
 
 // verdict is the part of a worker.Error that the outcome table speaks of.
 type verdict struct {
-	Outcome worker.Outcome
-	Breaker breaker.Outcome
-	Cause   dlq.Cause
-	After   time.Duration
-	Gate    time.Duration
-	Hold    bool
+	Outcome  worker.Outcome
+	Breaker  breaker.Outcome
+	Cause    dlq.Cause
+	After    time.Duration
+	Throttle time.Duration
+	Hold     bool
 }
 
 func verdictOf(t *testing.T, err error) verdict {
@@ -107,14 +107,14 @@ func TestRetryAfter(t *testing.T) {
 		noon.Add(-time.Hour).Format("Mon, 02 Jan 2006 15:04:05 GMT"):  0,
 		noon.AddDate(1, 0, 0).Format("Mon, 02 Jan 2006 15:04:05 GMT"): schedule.MaxRetryAfter,
 	} {
-		for code, gated := range map[int]bool{429: true, 408: false, 425: false, 503: false, 500: false} {
+		for code, throttled := range map[int]bool{429: true, 408: false, 425: false, 503: false, 500: false} {
 			got := verdictOf(t, judge(Response{Status: code, RetryAfter: header}, Endpoint{}, noon))
-			if got.After != want || got.Gate > 0 != (gated && want > 0) || got.Gate > 0 && got.Gate != want {
-				t.Errorf("%d, Retry-After %q: after %s, gate %s; want %s", code, header, got.After, got.Gate, want)
+			if got.After != want || got.Throttle > 0 != (throttled && want > 0) || got.Throttle > 0 && got.Throttle != want {
+				t.Errorf("%d, Retry-After %q: after %s, throttled %s; want %s", code, header, got.After, got.Throttle, want)
 			}
 		}
 		for _, code := range []int{404, 302, 410} {
-			if got := verdictOf(t, judge(Response{Status: code, RetryAfter: header}, Endpoint{}, noon)); got.After != 0 || got.Gate != 0 {
+			if got := verdictOf(t, judge(Response{Status: code, RetryAfter: header}, Endpoint{}, noon)); got.After != 0 || got.Throttle != 0 {
 				t.Errorf("%d honours Retry-After %q: %+v", code, header, got)
 			}
 		}

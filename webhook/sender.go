@@ -45,7 +45,7 @@ type Attempt struct {
 	url string
 }
 
-// NewSender returns a sender for calls outside a worker, such as test deliveries. [Register] makes one for a worker.
+// NewSender returns a sender for calls outside a worker, such as test deliveries. For a worker, call [Sender.Register] on it.
 func NewSender(cfg Config) (*Sender, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {

@@ -219,7 +219,7 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("%s with a delay of %s, want at least 1s", throttled.Outcome, throttled.Delay)
 	}
 	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))
-	if e := r.await(1, any1)[0]; e.Outcome != worker.OutcomeDeferred || e.Reason != "gated" {
+	if e := r.await(1, any1)[0]; e.Outcome != worker.OutcomeDeferred || e.Reason != "throttled" {
 		t.Errorf("the second job: %s, %s", e.Outcome, e.Reason)
 	}
 	for _, e := range r.await(2, outcome(worker.OutcomeSucceeded)) {
@@ -240,11 +240,11 @@ func TestDeferredJobsLive(t *testing.T) {
 	r.enqueue(NewDelivery("shop", "evt_1", nil, nil))
 	for _, e := range r.await(3, any1) {
 		if e.Outcome != worker.OutcomeDeferred || e.Settlement != worker.SettlementRetry {
-			t.Errorf("gated: %s, %s", e.Outcome, e.Settlement)
+			t.Errorf("throttled: %s, %s", e.Outcome, e.Settlement)
 		}
 	}
 	if e := r.await(1, outcome(worker.OutcomeSucceeded))[0]; e.Job.Attempt != 1 {
-		t.Errorf("gated: attempt %d", e.Job.Attempt)
+		t.Errorf("throttled: attempt %d", e.Job.Attempt)
 	}
 	w.Destinations().Force("shop", time.Now(), breaker.OverrideOpen)
 	r.enqueue(NewDelivery("shop", "evt_2", nil, nil))

@@ -10,7 +10,7 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// attempt is one delivery on its way through the worker. Its goroutine owns it; what others share with it is behind beat and watch.
+// attempt is one delivery on its way through the worker. Its goroutine owns it; what others share with it is in keepalive and running.
 type attempt struct {
 	w        *Worker
 	lease    *queue.Lease
@@ -30,7 +30,7 @@ type attempt struct {
 	timeout     time.Duration // how long the handler may run
 	started     time.Time     // when the handler started; zero if it did not
 	handled     time.Duration
-	abandoned   bool // the handler did not return; it keeps slot and seat until it does
+	abandoned   bool // the handler did not return; it keeps its slot and that of the bulkhead until it does
 	tx          handlerTx
 	committed   bool // the handler's transaction was, and the claim is completed with it
 	keepalive   keepalive
@@ -38,12 +38,13 @@ type attempt struct {
 }
 
 // run is the whole life of one lease, top to bottom. Each guard answers with a verdict when the job goes no further; the handler's error
-// becomes one by classify. Then the verdict is planned and settled, in finish and nowhere else.
+// becomes one by classify. Then finish releases and settles it. One other settlement is in decodePayload, for code of
+// the program that ends its goroutine.
 //
 //nolint:contextcheck // stop only ends the waiting for a start: handlers and settlements have contexts that outlive it
 func (a *attempt) run(stop context.Context, s *slot) {
 	defer func() {
-		if !a.abandoned { // else giveUp lets go of it, once it is settled
+		if !a.abandoned { // else giveUp removes it, once it is settled
 			a.w.heartbeat.remove(a)
 		}
 	}()
@@ -55,13 +56,13 @@ func (a *attempt) run(stop context.Context, s *slot) {
 	a.handle()
 }
 
-// guards take the job from bytes to the brink of its handler, in this order. Each returns true with a verdict to go no further.
+// guards take the job from bytes to the start of its handler, in this order. Each returns true with a verdict to go no further.
 var guards = [...]func(*attempt, context.Context) (verdict, bool){
 	(*attempt).decode,    // too large, undecodable, unknown kind
 	(*attempt).checkDead, // dead already, and waiting at the head of its group
 	(*attempt).checkDue,  // not due yet, expired
-	(*attempt).peek,      // breaker, gate or pool says no; asked without taking anything
-	(*attempt).acquire,   // a place in the kind's bulkhead, waiting in its room if need be
+	(*attempt).peek,      // breaker, limits or pool say no; asked without taking anything
+	(*attempt).acquire,   // a place in the kind's bulkhead, in its wait queue if need be
 	(*attempt).claim,     // duplicate, busy elsewhere, out of attempts; charges the attempt
 	(*attempt).admit,     // destination permit, rate, budget and breaker, all or nothing
 }

@@ -90,7 +90,7 @@ type QueueConfig struct {
 type HoldConfig struct {
 	// After is how long the breaker must have been open. Nil means 15 min; zero means never by time.
 	After *time.Duration
-	// Backlog is how many jobs of one destination this worker defers before it holds the rest, since a long backlog would only cycle
+	// Backlog is how often this worker defers jobs of one destination before it holds the rest, since a long backlog would only cycle
 	// through the broker. Nil means 100; zero means never by backlog.
 	Backlog *int
 	// Interval is how often held jobs are considered for release. Default 1 s.

@@ -13,12 +13,13 @@
 //
 // A handler takes that transaction from its context by the function of its store, such as TxFrom of idempotency/postgres. It is begun at the first
 // call, so that jobs that take none pay nothing. The worker ends it before anything else is made of the handler's answer: it commits after a nil,
-// and rolls back after an error of any kind, a panic, a timeout, a lost claim or a stop. A commit that fails is the attempt's failure, spent unless
-// the store was away; while nobody knows what became of it, the worker asks. From the commit on the key is completed, whatever becomes of the ack.
+// and rolls back after an error of any kind, a panic, a timeout, a lost claim or a stop. A commit that fails fails the attempt, which is spent
+// unless the store was away. While it is unknown whether it committed, the worker asks the store. From the commit on the key is completed, whatever becomes of the ack.
 // A handler that is abandoned loses its transaction at once, and its late success counts for nothing if it had asked for one.
 //
 // How to read it: attempt.go holds the flow of one job, top to bottom. classify.go turns an error into an [Outcome], plan.go an
-// outcome into a settlement, settle.go carries it out. Nothing else decides, and nothing else ends a claim or a lease.
+// outcome into a settlement, settle.go carries it out. Nothing else decides. Two others complete a claim: commit (tx.go), together with the
+// handler's writes, and completeLate (handle.go), after a handler was abandoned.
 //
 // A program defines a [Kind], registers a plain function for it with [Handle], and runs a [Worker]; producers enqueue with a [Client].
 package worker

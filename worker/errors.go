@@ -18,7 +18,7 @@ import (
 type Error struct {
 	// Outcome is Failed, Rejected or Deferred.
 	Outcome Outcome
-	// Err is the reason. It is logged and kept with the dead letter. Nil is allowed, but helps nobody.
+	// Err is the reason. It is logged and kept with the dead letter. Nil is allowed, but leaves no explanation.
 	Err error
 	// After is the shortest time until the next try. Zero leaves it to the kind's backoff. Jitter never shortens it.
 	After time.Duration

@@ -141,7 +141,7 @@ func (a *attempt) peek(context.Context) (verdict, bool) {
 	return verdict{}, false
 }
 
-// acquire takes a place in the kind's bulkhead, waiting in its room while the heartbeat keeps the lease. A place is taken before the claim, so
+// acquire takes a place in the kind's bulkhead, in its wait queue while the heartbeat keeps the lease. A place is taken before the claim, so
 // that a job which waits for its turn holds no claim and has written nothing.
 func (a *attempt) acquire(stop context.Context) (verdict, bool) {
 	if a.kind.pool == nil {

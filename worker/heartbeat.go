@@ -68,7 +68,7 @@ func (h *heartbeat) remove(a *attempt) {
 	}
 }
 
-// expireHandlers ends the patience with all handlers that run.
+// expireHandlers gives up all handlers that run, now.
 func (h *heartbeat) expireHandlers() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,7 +26,7 @@ func resolveKeyed(cfg Config, kinds *kinds) error {
 	return errors.Join(errs...)
 }
 
-// checkKinds holds the kinds against what the brokers of the queues can do. Any kind may come from any queue.
+// checkKinds checks the kinds against what the brokers of the queues can do. Any kind may come from any queue.
 func checkKinds(cfg Config, kinds *kinds) error {
 	var errs []error
 	for _, q := range cfg.Queues {

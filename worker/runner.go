@@ -68,7 +68,7 @@ func (q *queueRunner) run(stop context.Context) error {
 	}
 }
 
-// receive asks the broker for n messages. After a failure it tells that work has resumed once there is an answer, or once a call waits for
+// receive asks the broker for n messages. After a failure it reports that leasing has resumed once there is an answer, or once a call waits for
 // messages on a healthy subscription: an empty queue answers nothing.
 func (q *queueRunner) receive(ctx context.Context, n int) ([]*queue.Lease, error) {
 	if q.paused.Load() {

@@ -47,7 +47,7 @@ func (w *runningHandler) abandon(mark func()) bool {
 	return true
 }
 
-// interrupt cancels the handler, if one runs that was not yet, and reports whether it did. From then on it has grace to return, unless its
+// interrupt cancels the handler, if it runs and was not interrupted before, and reports whether it did. From then on it has grace to return, unless its
 // context was over already: that gives it no more time.
 func (w *runningHandler) interrupt(cause error, grace time.Duration) bool {
 	w.mu.Lock()
@@ -63,7 +63,7 @@ func (w *runningHandler) interrupt(cause error, grace time.Duration) bool {
 	return true
 }
 
-// expire ends all maxWait.
+// expire has the handler given up at once.
 func (w *runningHandler) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/caisson-go/caisson/queue"
 )
 
-// settle is the one settler: it alone ends a claim and a lease. The order of effects is: entry stored, claim ended, lease settled; the last two
+// settle ends the lease, and the claim unless commit has completed it. The order of effects is: entry stored, claim ended, lease settled; the last two
 // together where they share a database. A crash between any two leaves a state from which the redelivered message arrives at the same end.
 //
 // It has a context of its own, since the handler's may be over, and repeats what is unavailable until the stop is over, while the heartbeat

@@ -15,12 +15,12 @@ type storeHealth struct {
 	observe   func(Event)
 	pausesAll bool // every kind is keyed
 
-	failures chan struct{} // holds a token after the gate was closed
+	failures chan struct{} // holds a token after the store went away
 
 	mu        sync.Mutex
 	down      error
 	since     time.Time
-	available chan struct{} // closed while the gate is open
+	available chan struct{} // closed while the store answers
 }
 
 const (
@@ -34,7 +34,7 @@ func newStoreHealth(observe func(Event)) *storeHealth {
 	return g
 }
 
-// failed closes the gate.
+// failed counts the store as away.
 func (g *storeHealth) failed(err error) {
 	g.mu.Lock()
 	first := g.down == nil
@@ -52,14 +52,14 @@ func (g *storeHealth) failed(err error) {
 	}
 }
 
-// err is why the gate is closed, or nil.
+// err is why the store counts as away, or nil.
 func (g *storeHealth) err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.down
 }
 
-// delay is how long a keyed job is put back while the gate is closed: as long as it has been so, from 5 s to a minute, so that a long outage
+// delay is how long a keyed job is put back while the store is away: as long as it has been so, from 5 s to a minute, so that a long outage
 // does not cycle jobs through the broker.
 func (g *storeHealth) delay() time.Duration {
 	g.mu.Lock()

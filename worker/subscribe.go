@@ -44,7 +44,7 @@ func (w *Worker) subscribeTo(ctx context.Context, name string, slots int) (queue
 	return sub, nil
 }
 
-// whileUnavailable repeats call until the broker can be asked or ctx is done. It tells so once, and when it is over.
+// whileUnavailable repeats call until the broker can be asked or ctx is done. It reports the first failure, and the recovery.
 func (w *Worker) whileUnavailable(ctx context.Context, name string, call func() error) error {
 	paused := false
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {

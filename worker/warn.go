@@ -54,7 +54,7 @@ func (w *Worker) inspectQueue(ctx context.Context, inspector inspect.Inspector, 
 	}
 }
 
-// Use tells what the registered kinds need of a queue: any of them may come from any queue.
+// Use says what the registered kinds need of a queue: any of them may come from any queue.
 func (w *Worker) Use() inspect.Use {
 	var use inspect.Use
 	for _, k := range w.kinds.all {

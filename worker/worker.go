@@ -223,7 +223,7 @@ func (w *Worker) unsubscribe() error {
 	return errors.Join(errs...)
 }
 
-// startBackground runs what goes on beside the attempts. The heartbeat and janitor live as long as settlements; releasing held jobs
+// startBackground runs what goes on beside the attempts. The heartbeat lives as long as settlements; everything else stops with receiving; releasing held jobs
 // stops with receiving.
 func (w *Worker) startBackground(stop, settling context.Context) *sync.WaitGroup {
 	var wg sync.WaitGroup

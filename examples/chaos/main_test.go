@@ -134,17 +134,17 @@ func TestThrottle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	counted, ignored, gated := list[0], list[1], list[2]
-	if counted.opened() == 0 || ignored.opened() > 0 || gated.opened() > 0 {
-		t.Errorf("the breaker opened %d times when 429 counts, else %d and %d", counted.opened(), ignored.opened(), gated.opened())
+	counted, ignored, throttled := list[0], list[1], list[2]
+	if counted.opened() == 0 || ignored.opened() > 0 || throttled.opened() > 0 {
+		t.Errorf("the breaker opened %d times when 429 counts, else %d and %d", counted.opened(), ignored.opened(), throttled.opened())
 	}
-	if counted.delivered(end) >= ignored.delivered(end) || counted.delivered(end) >= gated.delivered(end) {
-		t.Errorf("delivered: %d when 429 counts, %d when it does not, %d with the gate", counted.delivered(end), ignored.delivered(end), gated.delivered(end))
+	if counted.delivered(end) >= ignored.delivered(end) || counted.delivered(end) >= throttled.delivered(end) {
+		t.Errorf("delivered: %d when 429 counts, %d when it does not, %d with the gate", counted.delivered(end), ignored.delivered(end), throttled.delivered(end))
 	}
 	const status = http.StatusTooManyRequests
-	if counted.endpoint.statuses[status] >= ignored.endpoint.statuses[status] || gated.endpoint.statuses[status] >= ignored.endpoint.statuses[status] {
+	if counted.endpoint.statuses[status] >= ignored.endpoint.statuses[status] || throttled.endpoint.statuses[status] >= ignored.endpoint.statuses[status] {
 		t.Errorf("429s: %d when they count, %d when not, %d with the gate", counted.endpoint.statuses[status], ignored.endpoint.statuses[status],
-			gated.endpoint.statuses[status])
+			throttled.endpoint.statuses[status])
 	}
 }
 

@@ -29,10 +29,10 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 			destination: pools.DestinationConfig{Breaker: limits, Budget: noBudget},
 		}
 	}
-	counted, ignored, gated := base(), base(), base()
+	counted, ignored, throttled := base(), base(), base()
 	counted.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After, e.Breaker = 0, 0, breaker.OutcomeFailure })
 	ignored.middleware = changeErrors(func(e *worker.Error) { e.Throttle, e.After = 0, 0 })
-	list, err := observeAll(ctx, []setup{counted, ignored, gated})
+	list, err := observeAll(ctx, []setup{counted, ignored, throttled})
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestPeers(t *testing.T) {
 	half.State = "half_open"
 	over := open("x", 0)
 	over.Next = time.Time{}
-	gated := fleet.Destination{Name: "x", State: "closed", Reason: "gated", Next: now.Add(time.Minute)}
+	throttled := fleet.Destination{Name: "x", State: "closed", Reason: "throttled", Next: now.Add(time.Minute)}
 	many := report("b", []string{"w"})
 	many.MoreShared = 7
 
@@ -39,7 +39,7 @@ func TestPeers(t *testing.T) {
 		{"one that cannot tell all counts", []fleet.Report{many, report("c", []string{"x"})}, map[string]fleet.Peer{"x": {Users: 3}}},
 		{"open elsewhere, the longest counts", []fleet.Report{report("b", nil, open("x", time.Second)), report("c", []string{"x"}, open("x", time.Minute))}, map[string]fleet.Peer{"x": {OpenFor: time.Minute, Users: 2}}},
 		{"open elsewhere, and not used here yet", []fleet.Report{report("b", nil, open("y", time.Second))}, map[string]fleet.Peer{"x": {Users: 1}, "y": {OpenFor: time.Second, Users: 1}}},
-		{"forced, half-open, gated, or over", []fleet.Report{report("b", nil, forced), report("c", nil, half), report("d", nil, gated), report("e", nil, over), report("f", nil, open("x", -time.Second))}, map[string]fleet.Peer{"x": {Users: 1}}},
+		{"forced, half-open, throttled, or over", []fleet.Report{report("b", nil, forced), report("c", nil, half), report("d", nil, throttled), report("e", nil, over), report("f", nil, open("x", -time.Second))}, map[string]fleet.Peer{"x": {Users: 1}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -79,7 +79,7 @@ type Pool struct {
 	Waiting int    `json:"waiting"`
 }
 
-// Destination is one that is open, half-open, forced or gated.
+// Destination is one that is open, half-open, forced or throttled.
 type Destination struct {
 	// Name is normalised.
 	Name string `json:"name"`
@@ -87,7 +87,7 @@ type Destination struct {
 	State string `json:"state"`
 	// Override is an operator's word: forced_open or forced_closed; empty for none.
 	Override string `json:"override,omitempty"`
-	// Reason is why a job would be refused now, for example breaker_open or gated; empty if it would not be.
+	// Reason is why a job would be refused now, for example breaker_open or throttled; empty if it would not be.
 	Reason string `json:"reason,omitempty"`
 	// Since is when the breaker left closed; zero while it is closed.
 	Since time.Time `json:"since,omitzero"`

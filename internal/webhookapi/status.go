@@ -29,7 +29,7 @@ type Traffic struct {
 	Held *int `json:"held,omitempty"`
 	Dead *int `json:"dead_letters,omitempty"`
 	// Queued is how many are in its line, the head included; absent if it does not ask for order and none is.
-	Queued *int `json:"in_line,omitempty"`
+	Queued *int `json:"in_ordered_queue,omitempty"`
 }
 
 // StatusSources are where a [Status] comes from.

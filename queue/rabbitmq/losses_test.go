@@ -121,7 +121,7 @@ func TestUnroutable(t *testing.T) {
 		t.Fatal(err)
 	}
 	pub := text("on its way when the queue went")
-	pub.Delay = time.Second
+	pub.Delay = 8 * time.Second // the queue is gone by then: what the broker hands to a queue that goes at that moment it repeats after 3 minutes only
 	r.publish(b, name, pub)
 	r.deleteQueues()
 	r.raw(func(ch *amqp.Channel) {

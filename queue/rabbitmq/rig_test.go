@@ -26,7 +26,7 @@ const testPrefix = "cstest."
 func serverURL(t testing.TB) string {
 	t.Helper()
 	url := cmp.Or(os.Getenv("CAISSON_TEST_AMQP_URL"), "amqp://guest:guest@127.0.0.1:5672/")
-	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(5 * time.Second)})
+	conn, err := amqp.DialConfig(url, amqp.Config{Dial: amqp.DefaultDial(time.Minute)})
 	if err != nil {
 		t.Fatalf("no RabbitMQ at CAISSON_TEST_AMQP_URL, or 127.0.0.1:5672 if that is not set: %v\nstart one with: make services", err)
 	}

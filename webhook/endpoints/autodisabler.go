@@ -15,7 +15,7 @@ import (
 	"github.com/caisson-go/caisson/worker"
 )
 
-// AutoDisablerConfig configures a [AutoDisabler].
+// AutoDisablerConfig configures an [AutoDisabler].
 type AutoDisablerConfig struct {
 	// Registry whose endpoints are disabled. Required.
 	Registry *Registry

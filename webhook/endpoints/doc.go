@@ -11,6 +11,6 @@
 //   - An endpoint that fails for the length of its backoff is disabled, and so is one that is gone: by one process of all, whose notice runs once.
 //     One event that nobody can take disables no endpoint, and while most of the fleet fails at once none is.
 //
-// Make a [Registry] on a [Store] with a [Keyring]. Workers ask a [Mirror] of it, and tell a [AutoDisabler] of
+// Make a [Registry] on a [Store] with a [Keyring]. Workers ask a [Mirror] of it, and tell an [AutoDisabler] of
 // their calls.
 package endpoints

@@ -55,7 +55,7 @@ type Filter struct {
 // TombstoneAge is how long a mirror that cannot reach the store still hears of what was deleted.
 const TombstoneAge = 7 * 24 * time.Hour
 
-// Store keeps records and the health of endpoints. Package storetest holds the suite that every store passes. Implementations are safe for
+// Store keeps records and the health of endpoints. Package internal/testkit/endpointtest holds the suite that every store passes. Implementations are safe for
 // concurrent use; errors that may pass wrap [ErrUnavailable].
 type Store interface {
 	// Insert adds a record and returns it as kept; [ErrExists] if there is one of its id, [ErrSecretInUse] if another one has one of

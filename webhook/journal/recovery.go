@@ -79,7 +79,7 @@ func NewRecovery(cfg RecoveryConfig) (*Recovery, error) {
 }
 
 // Resend sends a kept event to an endpoint again, also if it was delivered or its type is not among the endpoint's. The receiver gets the same
-// webhook-id and may drop it. It returns the id of the job, which has attempts of its own and waits in no line. [webhook.ErrNoEvent] if it is not kept.
+// webhook-id and may drop it. It returns the id of the job, which has attempts of its own and waits in no ordered queue. [webhook.ErrNoEvent] if it is not kept.
 func (r *Recovery) Resend(ctx context.Context, e webhook.Endpoint, eventID string) (job string, err error) {
 	tenant := cmp.Or(e.Tenant, webhook.DefaultTenant)
 	event, err := r.cfg.Store.Event(ctx, tenant, eventID)

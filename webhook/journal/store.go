@@ -83,7 +83,7 @@ func (f EventFilter) Types() (prefix string, whole bool) {
 	return prefix, f.Type != "" && !wild
 }
 
-// Store keeps events and attempts. Package storetest holds the suite that every store passes. Implementations are safe for concurrent use;
+// Store keeps events and attempts. Package internal/testkit/journaltest holds the suite that every store passes. Implementations are safe for concurrent use;
 // errors that may pass wrap [ErrUnavailable].
 type Store interface {
 	// PutEvent keeps an event. One of that tenant and id that is there already stays: [webhook.ErrEventConflict] if it is another one, else nil.

@@ -155,7 +155,7 @@ func (d *Dispatcher) enqueue(ctx context.Context, heads []Entry) error {
 }
 
 // jobs returns the jobs of heads. A head that cannot be sent any more is skipped, and the next one takes its place. known is an event that
-// needs not be looked up.
+// need not be looked up.
 func (d *Dispatcher) jobs(ctx context.Context, heads []Entry, known webhook.Event) (jobs []worker.NewJob, err error) {
 	var errs []error
 	for _, head := range heads {

@@ -15,7 +15,7 @@ type Entry struct {
 }
 
 // Queues keeps the deliveries of endpoints that ask for order: one queue for each endpoint, in the order of publishing. Implementations are safe for
-// concurrent use; each call is done whole or not at all. Removing looks at no Since.
+// concurrent use; each call is done whole or not at all. Remove ignores Since.
 type Queues interface {
 	// Append puts an event at the end of the queues of endpoints, but for those that hold it already. It returns the heads whose jobs the caller is
 	// to enqueue: those that became heads by this call, and those that are the event's own.
@@ -35,7 +35,7 @@ type Queues interface {
 	Ahead(ctx context.Context, e Entry) (n int, head Entry, ok bool, err error)
 }
 
-// EventReader finds what was published. The stores of package webhook/journal are.
+// EventReader finds what was published. The stores of package webhook/journal implement it.
 type EventReader interface {
 	// Event returns one event with its body, or [webhook.ErrNoEvent].
 	Event(ctx context.Context, tenant, id string) (webhook.Event, error)

@@ -123,8 +123,8 @@ func collectPressure(s out, d *pools.Destinations, now time.Time) {
 	s.gauge(metricLaneInUse, float64(lane.InUse))
 }
 
-// The states of a destination as labels. An override hides the breaker's own state, a gate only shows on a closed one.
-var destinationStates = []string{"closed", "gated", "half_open", "open", "forced_closed", "forced_open"}
+// The states of a destination as labels. An override hides the breaker's own state, throttling only shows on a closed one.
+var destinationStates = []string{"closed", "throttled", "half_open", "open", "forced_closed", "forced_open"}
 
 func stateOf(d pools.DestinationSnapshot) string {
 	switch {
@@ -133,7 +133,7 @@ func stateOf(d pools.DestinationSnapshot) string {
 	case d.State != breaker.StateClosed:
 		return d.State.String()
 	case !d.ThrottledUntil.IsZero():
-		return "gated"
+		return "throttled"
 	}
 	return "closed"
 }

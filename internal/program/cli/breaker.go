@@ -30,9 +30,9 @@ func refusal(v fleet.View) string {
 	switch d := v.Worst; {
 	case d.Override == "forced_open": // whatever the breaker beside it, and nothing is tried
 		return "breaker forced open " + at
-	case d.Reason == "gated" && d.State == "closed" && next != "":
+	case d.Reason == "throttled" && d.State == "closed" && next != "":
 		return "throttled (Retry-After) until " + next + ", " + at
-	case d.Reason == "gated" && d.State == "closed":
+	case d.Reason == "throttled" && d.State == "closed":
 		return "throttled (Retry-After) " + at
 	}
 	text := fmt.Sprintf("breaker %s, refused %s", strings.ReplaceAll(v.Worst.State, "_", "-"), at)

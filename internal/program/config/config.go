@@ -90,7 +90,7 @@ type Bulkhead struct {
 // Hold says when the jobs of a sick destination leave the queue.
 type Hold struct {
 	After   time.Duration `key:"after" min:"0s" doc:"A destination that has been open for so long has its jobs moved to the dead-letter store as held, until it recovers. 0s: never."`
-	Backlog int           `key:"backlog" min:"0" doc:"Jobs waiting for one open destination above which further ones are held without waiting for hold.after. 0: only hold.after counts."`
+	Backlog int           `key:"backlog" min:"0" doc:"How often one worker puts jobs of a destination back, since its breaker opened, before it holds further ones without waiting for hold.after. 0: only hold.after counts."`
 }
 
 // DLQ configures dead letters.

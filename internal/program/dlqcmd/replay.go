@@ -216,7 +216,7 @@ func replayOutcome(ctx context.Context, r replayResult, err error) error {
 	case r.DryRun:
 		return nil
 	case r.Left > 0 && r.ScanReport == nil: // held ones are not among them
-		return cli.Fail(cli.Partial, fmt.Errorf("%d entries are in the hands of another replay, or of one that was killed less than a minute ago: run the same command again later", r.Left))
+		return cli.Fail(cli.Partial, fmt.Errorf("%d entries are in the hands of another replay, or of one that was killed and whose reservation (--reservation) is not over: run the same command again later", r.Left))
 	case r.Refused > 0 && r.Replayed == 0:
 		return fmt.Errorf("all %d entries were refused", r.Refused)
 	case r.Refused > 0:

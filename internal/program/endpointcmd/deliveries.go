@@ -196,7 +196,7 @@ func (p *program) resendCommand() *cobra.Command {
 		Short: "Deliver events to an endpoint again, also those that were delivered",
 		Long: `Enqueues events that were published once more for one endpoint, also those that it has taken: each as a job of its own, under the same
 webhook-id, by which a receiver drops doubles. It waits like any delivery where the endpoint is paused or its breaker is open, and goes past the
-line of an endpoint that asks for order. What an endpoint never got, recover sends.`,
+ordered queue of an endpoint that asks for order. What an endpoint never got, recover sends.`,
 		Args: cli.Args(cobra.MinimumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.with(cmd, needs{mode: backends.Existing, broker: true}, func(ctx context.Context, s *session) error { return p.resend(ctx, s, args[0], args[1:]) })

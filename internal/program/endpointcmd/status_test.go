@@ -106,7 +106,7 @@ func TestShowWhatHoldsBack(t *testing.T) {
 	next := time.Now().Add(time.Minute)
 	r.stack(func(s *backends.Set) {
 		if err := s.Statuses.Publish(t.Context(), fleet.Report{ID: "w", Owner: "w", Sent: time.Now(), Destinations: []fleet.Destination{
-			{Name: "quiet", State: "closed", Reason: "gated", Next: next}, {Name: "paused", State: "closed", Override: "forced_open", Reason: "forced_open", Next: next},
+			{Name: "quiet", State: "closed", Reason: "throttled", Next: next}, {Name: "paused", State: "closed", Override: "forced_open", Reason: "forced_open", Next: next},
 		}}); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestShowWhatHoldsBack(t *testing.T) {
 		}
 	}
 	var got struct {
-		InLine int `json:"in_line"`
+		InLine int `json:"in_ordered_queue"`
 	}
 	if r.run("endpoints", "show", "line", "--json").into(&got); got.InLine != 3 {
 		t.Errorf("%+v", got)

@@ -41,9 +41,9 @@ const (
 	stateClosed          jobState = "closed" // given up, with no dead letter left
 	stateGone            jobState = "gone"   // unfinished, and its message is in no queue
 	stateUnfinished      jobState = "unfinished"
-	stateUnseen          jobState = "unseen"          // a delivery of an event, of which there is no job
-	stateQueued          jobState = "in_line"         // behind others in the ordered queue of a webhook endpoint
-	stateEndpointClosed  jobState = "endpoint_closed" // its webhook endpoint is paused, disabled, unknown, or cannot be used
+	stateUnseen          jobState = "unseen"           // a delivery of an event, of which there is no job
+	stateQueued          jobState = "in_ordered_queue" // behind others in the ordered queue of a webhook endpoint
+	stateEndpointClosed  jobState = "endpoint_closed"  // its webhook endpoint is paused, disabled, unknown, or cannot be used
 )
 
 // statusOf judges a job: what is sure comes before what is likely.

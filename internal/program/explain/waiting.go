@@ -157,7 +157,7 @@ func (d *diagnosis) refusal(v fleet.View) string {
 	case w.State == "open", w.State == "half_open":
 		return fmt.Sprintf("its breaker is %s %s, since %s (%s)%s", strings.ReplaceAll(w.State, "_", "-"), at, cli.Time(v.Since), span(v.Now.Sub(v.Since)),
 			strings.Replace(next, "try", "probe", 1))
-	case w.Reason == "gated":
+	case w.Reason == "throttled":
 		return "it is throttled (Retry-After) " + at + next
 	default:
 		return fmt.Sprintf("it is refused %s (%s)%s", at, w.Reason, next)

@@ -37,11 +37,11 @@ type Delivery struct {
 	Last *journal.Attempt `json:"last,omitempty"`
 	// Delivered is when the receiver first took it.
 	Delivered time.Time `json:"delivered_at,omitzero"`
-	// Position is where it is in the line of its endpoint; nil if it is in none.
-	Position *QueuePosition `json:"line,omitempty"`
+	// Position is where it is in the ordered queue of its endpoint; nil if it is in none.
+	Position *QueuePosition `json:"ordered_queue,omitempty"`
 }
 
-// QueuePosition is the place of a delivery in the line of an endpoint.
+// QueuePosition is the place of a delivery in the ordered queue of an endpoint.
 type QueuePosition struct {
 	// Place is 1 for the head, which alone has a job.
 	Place int `json:"place"`

@@ -20,10 +20,10 @@ const (
 	DeliveryStateDelivered DeliveryState = "delivered"
 	DeliveryStateHeld      DeliveryState = "held"
 	DeliveryStateDead      DeliveryState = "dead"
-	DeliveryStatePurged    DeliveryState = "purged"   // it was dead
-	DeliveryStateQueued    DeliveryState = "in_line"  // its endpoint asks for order
-	DeliveryStateNotMade   DeliveryState = "not_made" // the endpoint was not there, or gone
-	DeliveryStateWaiting   DeliveryState = "waiting"  // tried or not
+	DeliveryStatePurged    DeliveryState = "purged"           // it was dead
+	DeliveryStateQueued    DeliveryState = "in_ordered_queue" // its endpoint asks for order
+	DeliveryStateNotMade   DeliveryState = "not_made"         // the endpoint was not there, or gone
+	DeliveryStateWaiting   DeliveryState = "waiting"          // tried or not
 	// DeliveryStateUnknown is waiting or dead: the dead letters are in the broker, which cannot be asked.
 	DeliveryStateUnknown DeliveryState = "unknown"
 )

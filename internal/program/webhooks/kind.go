@@ -18,7 +18,7 @@ type Kind struct {
 	observe  atomic.Pointer[func(webhook.Attempt)]
 }
 
-// Register registers the kind webhook.deliver. Close the deliveries after the worker's Run has returned.
+// Register registers the kind webhook.deliver. Close the kind after the worker's Run has returned.
 func (s *Settings) Register(registry *worker.Registry) (*Kind, error) {
 	d := &Kind{settings: s}
 	c := webhook.Config{Endpoints: s.static, Guard: s.guard, Timeouts: s.timeouts}

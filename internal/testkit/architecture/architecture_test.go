@@ -7,7 +7,7 @@ func TestArchitecture(t *testing.T) {
 	t.Parallel()
 	for name, rule := range map[string]func(*testing.T){
 		"floors": floorsHold, "file sizes": filesAreSmall, "package comments": packagesSayWhatTheyPromise, "top level": topLevelIsKnown,
-		"retired words": wordsAreOurs, "surface": surfaceIsSmall, "width of pages": pagesAreNarrow, "links of pages": linksLead, "length of README": readmeIsShort,
+		"retired words": wordsAreOurs, "surface": surfaceIsSmall, "width of pages": pagesAreNarrow, "links of pages": linksLead, "mentions in pages": mentionsExist, "length of README": readmeIsShort,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

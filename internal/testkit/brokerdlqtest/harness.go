@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/dlq/brokerdlq"
 	"github.com/caisson-go/caisson/dlq/replay"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/queue"
 )
 
@@ -198,14 +199,23 @@ func (e *env) sample(f dlq.Filter) map[string]dlq.Entry {
 	return byID
 }
 
+// wantLeft waits until so many dead letters are there, and returns them: what was given back is on its way for a moment, in which no broker has to count it.
+func (e *env) wantLeft(want int) map[string]dlq.Entry {
+	e.Helper()
+	var left map[string]dlq.Entry
+	eventually.NoError(e, func() error {
+		if left = e.sample(e.all()); len(left) != want {
+			return fmt.Errorf("%d dead letters are left, want %d", len(left), want)
+		}
+		return nil
+	})
+	return left
+}
+
 // one returns the only dead letter.
 func (e *env) one() dlq.Entry {
 	e.Helper()
-	found := e.sample(e.all())
-	if len(found) != 1 {
-		e.Fatalf("%d dead letters, want 1", len(found))
-	}
-	for _, entry := range found {
+	for _, entry := range e.wantLeft(1) {
 		return entry
 	}
 	panic("unreachable")

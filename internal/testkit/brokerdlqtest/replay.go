@@ -126,9 +126,7 @@ func testOnlyMatching(e *env) {
 		e.Errorf("report %+v, %v", report, err)
 	}
 	e.wantRuns(e.queue, next(sms)...)
-	if left := e.sample(e.all()); len(left) != len(entries)-len(sms) {
-		e.Errorf("%d left, want %d", len(left), len(entries)-len(sms))
-	}
+	e.wantLeft(len(entries) - len(sms))
 }
 
 // A dead letter that was put twice goes once; another payload under the same id is another letter.
@@ -148,9 +146,7 @@ func testCopies(e *env) {
 	if len(bodies) != 2 || bodies["another payload"] != 1 || bodies[string(entry.Message.Body)] != 1 {
 		e.Errorf("published %v", bodies)
 	}
-	if left := e.sample(e.all()); len(left) != 0 {
-		e.Errorf("%d copies are left", len(left))
-	}
+	e.wantLeft(0)
 }
 
 // What comes after the start is not replayed, whatever the clocks say: a job that dies at once must not go round.
@@ -180,7 +176,7 @@ func testDiesAgain(e *env) {
 	if err != nil || report.Replayed != 10 || died != 10 {
 		e.Errorf("%d died again; report %+v, %v", died, report, err)
 	}
-	left := e.sample(e.all())
+	left := e.wantLeft(len(entries))
 	for _, id := range next(entries) {
 		if left[id].ID == "" {
 			e.Errorf("%s is not among the dead letters", id)
@@ -216,9 +212,7 @@ func testReplayBound(e *env) {
 	if got := len(e.received(e.queue)); got != report.Replayed || got > 10 {
 		e.Errorf("%d messages were published, the report says %d", got, report.Replayed)
 	}
-	if left := e.sample(e.all()); len(left) != 30-report.Replayed {
-		e.Errorf("%d left, want all but the %d that were replayed", len(left), report.Replayed)
-	}
+	e.wantLeft(30 - report.Replayed)
 }
 
 func testRate(e *env) {

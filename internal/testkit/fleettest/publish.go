@@ -35,7 +35,7 @@ func testWhole(e *env) {
 	r.Kinds = []fleet.Kind{{Name: "email.send", MaxAttempts: 4, Keyed: true, Destination: "mail", Pool: "email.send"}}
 	r.Pools = []fleet.Pool{{Name: "email.send", Size: 4, InUse: 4, Waiting: 2}}
 	r.Destinations = []fleet.Destination{
-		{Name: "a.example.com", State: "closed", Reason: "gated", Next: now.Add(time.Minute)},
+		{Name: "a.example.com", State: "closed", Reason: "throttled", Next: now.Add(time.Minute)},
 		{Name: "b.example.com", State: "open", Override: "forced_open", Reason: "forced_open", Since: now.Add(-time.Hour), Waiting: 12},
 	}
 	e.publish(r)
