@@ -13,7 +13,7 @@ VULN          ?= $(BIN)/govulncheck
 RACE_AT_ONCE  ?= -p 3 -parallel 16
 PLAIN_AT_ONCE ?= -p 2 -parallel 16
 # These wait the longest, so they begin first.
-LONGEST       ?= internal/testkit/testserver queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs worker queue/rabbitmq queue/outbox webhook/endpoints
+LONGEST       ?= queue/rabbitmq/internal/faults queue/sqs/internal/faults internal/testkit/faultlab/faulttest queue/sqs worker queue/rabbitmq queue/outbox webhook/endpoints
 TEST_TIMEOUT  ?= 15m
 FUZZTIME      ?= 10s
 BENCHFLAGS    ?=

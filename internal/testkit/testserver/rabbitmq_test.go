@@ -18,8 +18,17 @@ import (
 
 // The tests on the package's node run one after the other: they stop and block it.
 
+// long leaves a test to make soak. The fault matrices restart, kill and block such nodes in every run, and fail if that does not work.
+func long(t *testing.T) {
+	t.Helper()
+	if os.Getenv("SOAK") == "" {
+		t.Skip("starts nodes of its own: make soak")
+	}
+}
+
 // TestNodeKeepsWhatItConfirmed restarts and kills one node, and finds the same message each time.
 func TestNodeKeepsWhatItConfirmed(t *testing.T) {
+	long(t)
 	r := PackageRabbitMQ(t)
 	publish(t, r.URL(), "kept", "a message")
 	r.Restart(t)
@@ -34,6 +43,7 @@ func TestNodeKeepsWhatItConfirmed(t *testing.T) {
 }
 
 func TestNodeAlarmBlocksPublishers(t *testing.T) {
+	long(t)
 	r := PackageRabbitMQ(t)
 	conn, ch := open(t, r.URL())
 	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 2))
@@ -62,6 +72,7 @@ func TestNodeAlarmBlocksPublishers(t *testing.T) {
 }
 
 func TestNodeBehindProxy(t *testing.T) {
+	long(t)
 	r := PackageRabbitMQ(t)
 	p := StartProxy(t, r.Addr())
 	conn, _ := open(t, p.URL(r.URL()))
@@ -80,6 +91,7 @@ func TestNodeBehindProxy(t *testing.T) {
 }
 
 func TestNodeWithManagement(t *testing.T) {
+	long(t)
 	t.Parallel()
 	r := StartRabbitMQWith(t, RabbitMQConfig{Management: true, Conf: []string{"consumer_timeout = 2000"}})
 	if r.Management() == "" {
