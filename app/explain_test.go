@@ -136,7 +136,7 @@ func (c *cast) becomes(text, state string, parts ...string) explained {
 	c.t.Helper()
 	var e explained
 	last := ""
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		r := c.call("explain", text, "--json")
 		if r.code == 0 {

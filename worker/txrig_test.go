@@ -14,6 +14,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 	"github.com/caisson-go/caisson/worker"
 )
@@ -203,10 +204,5 @@ func (r *txRig) exec(sql string, args ...any) {
 
 func (r *txRig) soon(what string, is func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("not so after 30 s: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond) // between looks at what others do
-	}
+	eventually.True(r.t, what, is)
 }

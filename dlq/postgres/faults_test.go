@@ -72,7 +72,7 @@ func TestUnavailable(t *testing.T) {
 		}
 	}
 	proxy.Restore()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for store.Put(t.Context(), []dlq.Entry{letter("after")})[0] != nil {
 		if time.Now().After(deadline) {
 			t.Fatal("the store does not come back")

@@ -112,7 +112,7 @@ func TestExpireDropsGenerationsWhole(t *testing.T) {
 	if errs := store.Resolve(t.Context(), "o", []dlq.Resolution{{ID: "reserved.0", To: dlq.StateReplayed}}); errs[0] != nil {
 		t.Errorf("a reserved entry cannot be resolved any more: %v", errs[0])
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for number(t, pool, "SELECT count(*) FROM "+schema+".dead_letters") > 1 || number(t, pool, "SELECT count(*) FROM "+schema+".dead_messages") > 1 {
 		expire(t, store, retention)
 		if time.Now().After(deadline) {
@@ -144,7 +144,7 @@ func TestLateChangesMoveForward(t *testing.T) {
 			t.Fatal(err)
 		}
 		replay(t, store, "replay", late+".0")
-		deadline := time.Now().Add(20 * time.Second)
+		deadline := time.Now().Add(2 * time.Minute)
 		for number(t, pool, "SELECT count(*) FROM "+schema+".dead_letters WHERE job = $1::bytea", []byte(gone)) > 0 {
 			expire(t, store, 30*time.Minute)
 			if time.Now().After(deadline) {

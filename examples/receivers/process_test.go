@@ -98,7 +98,7 @@ func (r receiver) line(t *testing.T) string {
 			t.Fatal("the receiver has ended")
 		}
 		return line
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("the receiver prints nothing")
 	}
 	return ""

@@ -51,7 +51,7 @@ func await(t *testing.T, tx pgx.Tx, what, sql string, args ...any) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		var yes bool
 		if err := tx.QueryRow(t.Context(), sql, args...).Scan(&yes); err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/caisson-go/caisson/idempotency"
 	"github.com/caisson-go/caisson/idempotency/postgres"
 	"github.com/caisson-go/caisson/internal/storage/pgdb"
+	"github.com/caisson-go/caisson/internal/testkit/eventually"
 	"github.com/caisson-go/caisson/internal/testkit/testserver"
 )
 
@@ -158,10 +159,5 @@ func (r *joinRig) idle() {
 
 func (r *joinRig) soon(what string, is func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !is(); {
-		if time.Now().After(deadline) {
-			r.t.Fatalf("not so after 20 s: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond) // between looks at what others do
-	}
+	eventually.True(r.t, what, is)
 }

@@ -109,7 +109,7 @@ CREATE CONSTRAINT TRIGGER hold AFTER UPDATE ON %[1]s.webhook_endpoints DEFERRABL
 	check(r.t, err)
 	reached = func() {
 		r.t.Helper()
-		for n, limit := 0, time.Now().Add(30*time.Second); n == 0; {
+		for n, limit := 0, time.Now().Add(2*time.Minute); n == 0; {
 			const ask = `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1::bigint AND NOT granted`
 			check(r.t, r.direct.QueryRow(ctx, ask, int64(key)).Scan(&n))
 			if time.Now().After(limit) {

@@ -149,7 +149,7 @@ func (p *plant) deliver(event string, pick func(worker.Settled) bool) worker.Set
 
 func (p *plant) await(pick func(worker.Settled) bool) worker.Settled {
 	p.t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	for {
 		select {
@@ -166,7 +166,7 @@ func (p *plant) await(pick func(worker.Settled) bool) worker.Settled {
 // seen waits until the worker follows the endpoint into a state.
 func (p *plant) seen(state webhook.State, reason string) {
 	p.t.Helper()
-	limit := time.NewTimer(20 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	for {
 		select {

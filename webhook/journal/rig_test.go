@@ -244,7 +244,7 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 // await waits until done says so, and asks again after each settlement, and now and then.
 func (r *rig) await(what string, done func() bool) {
 	r.t.Helper()
-	limit := time.NewTimer(30 * time.Second)
+	limit := time.NewTimer(2 * time.Minute)
 	defer limit.Stop()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()

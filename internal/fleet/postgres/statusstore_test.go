@@ -87,7 +87,7 @@ func TestReportsReplaceEachOtherInPlace(t *testing.T) {
 		t.Errorf("published to a server that was killed: %v", err)
 	}
 	server.Start(t)
-	for deadline := time.Now().Add(30 * time.Second); publish() != nil; {
+	for deadline := time.Now().Add(2 * time.Minute); publish() != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal("the status store does not come back")
 		}

@@ -49,7 +49,7 @@ type Rig struct {
 	Recover time.Duration
 	// Rest is how long goroutines and connections may take to come down to what they were. Zero means 15 s.
 	Rest time.Duration
-	// Limit is how long all jobs of one fault may take. Zero means 2 min, and 10 with SOAK set.
+	// Limit is how long all jobs of one fault may take. Zero means 5 min, and 10 with SOAK set.
 	Limit time.Duration
 }
 

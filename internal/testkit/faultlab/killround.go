@@ -45,7 +45,7 @@ type KillPlan struct {
 	Lease time.Duration
 	// Mutation is how the workers are broken; empty means not at all.
 	Mutation string
-	// Limit is how long the jobs may take after the last kill. Zero means 2 min.
+	// Limit is how long the jobs may take after the last kill. Zero means 5 min.
 	Limit time.Duration
 }
 
@@ -196,7 +196,7 @@ func (r *round) wait(t testing.TB) {
 	t.Helper()
 	limit := r.plan.Limit
 	if limit == 0 {
-		limit = 2 * time.Minute
+		limit = 5 * time.Minute // what a killed RabbitMQ has not moved from a delay queue it moves after three
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

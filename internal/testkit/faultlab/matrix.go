@@ -31,7 +31,7 @@ func (r Rig) withDefaults() Rig {
 		r.Rest = 15 * time.Second
 	}
 	if r.Limit == 0 {
-		if r.Limit = 2 * time.Minute; soak {
+		if r.Limit = 5 * time.Minute; soak {
 			r.Limit = 10 * time.Minute
 		}
 	}

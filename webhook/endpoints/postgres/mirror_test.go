@@ -70,7 +70,7 @@ func TestAMirrorOutlivesItsServer(t *testing.T) {
 			if e.ID != id || e.State != state {
 				t.Fatalf("got of %s, %s, want %s, %s", e.ID, e.State, id, state)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatalf("never got of %s", id)
 		}
 	}
@@ -91,7 +91,7 @@ func TestAMirrorOutlivesItsServer(t *testing.T) {
 		t.Errorf("while the server is dead: %v, %v", found, err)
 	}
 	server.Start(t)
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if err := add("b"); err == nil {
 			break
 		} else if time.Now().After(deadline) {

@@ -146,7 +146,7 @@ func TestRevisionsAreInTheOrderOfCommits(t *testing.T) {
 		}
 		return n
 	}
-	for deadline := time.Now().Add(30 * time.Second); waiting() == 0; {
+	for deadline := time.Now().Add(2 * time.Minute); waiting() == 0; {
 		if time.Now().After(deadline) {
 			t.Fatal("the later insert does not wait")
 		}
