@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/caisson-go/caisson/webhook"
@@ -75,12 +74,6 @@ func (f EventFilter) Check() error {
 		return nil
 	}
 	return match.CheckPattern(f.Type)
-}
-
-// Types are the bounds of the filter's types: what begins with prefix, or is prefix if whole. Both are zero for all.
-func (f EventFilter) Types() (prefix string, whole bool) {
-	prefix, wild := strings.CutSuffix(f.Type, "*")
-	return prefix, f.Type != "" && !wild
 }
 
 // Store keeps events and attempts. Package internal/testkit/journaltest holds the suite that every store passes. Implementations are safe for concurrent use;

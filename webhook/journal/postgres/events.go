@@ -38,7 +38,7 @@ func (s *Store) PutEvent(ctx context.Context, e webhook.Event) error {
 		case err != nil:
 			return fmt.Errorf("keep webhook event %s: %w", e.ID, err)
 		case done && !same:
-			return fmt.Errorf("%w: %s of tenant %s: publish it under an id of its own", webhook.ErrEventConflict, e.ID, e.Tenant)
+			return row.Conflict(e)
 		case done:
 			return nil
 		case ctx.Err() != nil:
@@ -85,7 +85,7 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 // listEvents writes the query of one page.
 func (s *Store) listEvents(f journal.EventFilter, after string, limit int) (query string, args []any, err error) {
 	w := &where{args: []any{[]byte(f.Tenant)}}
-	switch prefix, whole := f.Types(); {
+	switch prefix, whole := row.Types(f); {
 	case whole:
 		w.add("type = ?::bytea", []byte(prefix))
 	case prefix != "":

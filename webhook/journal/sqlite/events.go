@@ -27,8 +27,8 @@ func (s *Store) PutEvent(ctx context.Context, e webhook.Event) error {
 			return err
 		}
 		kept, err := selectEvents(tx, selectEvent, e.Tenant, e.ID)
-		if err == nil {
-			conflict = row.Conflict(kept[0].Event, e)
+		if err == nil && !row.Same(kept[0].Event, e) {
+			conflict = row.Conflict(e)
 		}
 		return err
 	})
@@ -66,7 +66,7 @@ func (s *Store) Events(ctx context.Context, f journal.EventFilter, after string,
 		}
 	}
 	from, to := bounds(f.From, f.To)
-	prefix, whole := f.Types()
+	prefix, whole := row.Types(f)
 	var found []storedEvent
 	err = s.file.Read(ctx, func(tx *sqlitefile.Tx) (err error) {
 		found, err = selectEvents(tx, listEvents, f.Tenant, from, to, place.Micro, place.Seq, limit+1, prefix, whole, f.WithoutBodies)

@@ -12,12 +12,20 @@ import (
 	"github.com/caisson-go/caisson/webhook/journal"
 )
 
-// Conflict returns [webhook.ErrEventConflict] if an event is another one than that which is kept under its id.
-func Conflict(kept, e webhook.Event) error {
-	if kept.Type == e.Type && kept.ContentType == e.ContentType && bytes.Equal(kept.Body, e.Body) {
-		return nil
-	}
+// Same reports whether an event is the one that is kept under its id.
+func Same(kept, e webhook.Event) bool {
+	return kept.Type == e.Type && kept.ContentType == e.ContentType && bytes.Equal(kept.Body, e.Body)
+}
+
+// Conflict returns [webhook.ErrEventConflict] for an event that is another one than that which is kept under its id.
+func Conflict(e webhook.Event) error {
 	return fmt.Errorf("%w: %s of tenant %s: publish it under an id of its own", webhook.ErrEventConflict, e.ID, e.Tenant)
+}
+
+// Types are the bounds of a filter's types: what begins with prefix, or is prefix if whole. Both are zero for all.
+func Types(f journal.EventFilter) (prefix string, whole bool) {
+	prefix, wild := strings.CutSuffix(f.Type, "*")
+	return prefix, f.Type != "" && !wild
 }
 
 // clean returns text as every database keeps it: at most limit bytes of valid UTF-8 without NUL.
