@@ -33,9 +33,6 @@ func (t Timeouts) WithDefaults() Timeouts {
 	return t
 }
 
-// DefaultUnknownEndpointAfter is the default of [Config.UnknownEndpointAfter].
-const DefaultUnknownEndpointAfter = 15 * time.Minute
-
 // Config tells a sender how to work. Only Endpoints is required.
 type Config struct {
 	// Endpoints finds endpoints by id. Required.
@@ -49,7 +46,7 @@ type Config struct {
 	// UserAgent of each delivery. Default "caisson-webhook/" and the version of this module.
 	UserAgent string
 	// UnknownEndpointAfter is how long jobs of an endpoint that is not known are put back, so that a rolling deploy or a cache can bring
-	// it, before they go to the dead letters. It counts from when the job was due. Default [DefaultUnknownEndpointAfter].
+	// it, before they go to the dead letters. It counts from when the job was due. Default 15 min.
 	UnknownEndpointAfter time.Duration
 	// Observe is told of each attempt that made a call, after it. It may be called from many goroutines at once, and must be quick. Default none.
 	Observe func(Attempt)
@@ -57,10 +54,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-func (c Config) withDefaults() Config {
+// WithDefaults fills in what zero means.
+func (c Config) WithDefaults() Config {
 	c.Timeouts = c.Timeouts.WithDefaults()
 	c.UserAgent = cmp.Or(c.UserAgent, "caisson-webhook/"+version())
-	c.UnknownEndpointAfter = cmp.Or(c.UnknownEndpointAfter, DefaultUnknownEndpointAfter)
+	c.UnknownEndpointAfter = cmp.Or(c.UnknownEndpointAfter, 15*time.Minute)
 	if c.Guard == nil {
 		c.Guard = defaultGuard
 	}

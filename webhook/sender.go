@@ -47,7 +47,7 @@ type Attempt struct {
 
 // NewSender returns a sender for calls outside a worker, such as test deliveries. For a worker, call [Sender.Register] on it.
 func NewSender(cfg Config) (*Sender, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("webhook: %w", err)
 	}

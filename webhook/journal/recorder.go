@@ -15,14 +15,6 @@ import (
 	"github.com/caisson-go/caisson/webhook"
 )
 
-// Retentions that apply where nobody says otherwise.
-const (
-	// DefaultEvents is how long events are kept.
-	DefaultEvents = 72 * time.Hour
-	// DefaultAttempts is how long attempts are kept.
-	DefaultAttempts = 72 * time.Hour
-)
-
 // RecorderConfig configures a [Recorder].
 type RecorderConfig struct {
 	// Store keeps the attempts. Required.
@@ -44,12 +36,13 @@ type RecorderConfig struct {
 	OnDrop func(n int)
 }
 
-func (c RecorderConfig) withDefaults() RecorderConfig {
+// WithDefaults fills in what zero means.
+func (c RecorderConfig) WithDefaults() RecorderConfig {
 	c.Buffer = cmp.Or(c.Buffer, 10_000)
 	c.Batch = cmp.Or(c.Batch, 500)
 	c.Interval = cmp.Or(c.Interval, time.Second)
-	c.Events = cmp.Or(c.Events, DefaultEvents)
-	c.Attempts = cmp.Or(c.Attempts, DefaultAttempts)
+	c.Events = cmp.Or(c.Events, 72*time.Hour)
+	c.Attempts = cmp.Or(c.Attempts, 72*time.Hour)
 	c.ExpireEvery = cmp.Or(c.ExpireEvery, 5*time.Minute)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -87,7 +80,7 @@ type Recorder struct {
 
 // NewRecorder returns a recorder.
 func NewRecorder(cfg RecorderConfig) (*Recorder, error) {
-	cfg = cfg.withDefaults()
+	cfg = cfg.WithDefaults()
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("webhook recorder: %w", err)
 	}

@@ -24,6 +24,7 @@ func fromCode() map[string]any {
 	b := budget.Config{}.WithDefaults()
 	r := rabbitmq.Config{}.WithDefaults()
 	q := sqs.Config{}.WithDefaults()
+	j := journal.RecorderConfig{}.WithDefaults()
 	defaults := map[string]any{
 		"queues": worker.DefaultQueue, "concurrency": w.Concurrency, "lease": w.Lease, "stop.grace": *w.StopGrace, "stop.hard": *w.StopHard,
 		"hold.after": *w.Hold.After, "hold.backlog": *w.Hold.Backlog, "dlq.retention": w.DeadLetterRetention, "idempotency.retention": w.KeyRetention,
@@ -41,8 +42,8 @@ func fromCode() map[string]any {
 		"webhook.default.timeout":     webhook.Timeouts{}.WithDefaults().Total,
 		"webhook.default.concurrency": webhook.Endpoint{}.WithDefaults().Concurrency,
 		"webhook.ports":               joined(webhook.GuardConfig{}.WithDefaults().Ports),
-		"webhook.event_retention":     journal.DefaultEvents,
-		"webhook.attempt_log":         journal.DefaultAttempts,
+		"webhook.event_retention":     j.Events,
+		"webhook.attempt_log":         j.Attempts,
 		"webhook.max_event":           webhookapi.DefaultMaxEvent,
 	}
 	addBreaker(defaults, "destinations.default.breaker.", breaker.Config{})

@@ -121,15 +121,16 @@ func (d *diagnosis) closed(j *job) string {
 
 // givenUp is when workers give up a job whose endpoint they do not know.
 func (d *diagnosis) givenUp(j *job) string {
+	wait := webhook.Config{}.WithDefaults().UnknownEndpointAfter
 	p := j.place()
 	if p == nil {
-		return "once it has waited for " + span(webhook.DefaultUnknownEndpointAfter)
+		return "once it has waited for " + span(wait)
 	}
 	due := p.Envelope.EnqueuedAt
 	if p.Envelope.NotBefore.After(due) {
 		due = p.Envelope.NotBefore
 	}
-	if end := due.Add(webhook.DefaultUnknownEndpointAfter); end.After(d.brokerNow) {
+	if end := due.Add(wait); end.After(d.brokerNow) {
 		return "at " + cli.Time(end)
 	}
 	return "when it is looked at next"
