@@ -65,8 +65,8 @@ type call struct {
 type Response struct {
 	// Status is the HTTP status code; 0 if no response came.
 	Status int
-	// Excerpt is the beginning of the body, at most [maxExcerpt] bytes, as it was sent. It may echo secrets: do not log it; [deliveryError]
-	// has a cleaned form.
+	// Excerpt is the beginning of the body, at most 4 KiB, as it was sent. It may echo secrets: do not log it; [Response.Shown] has a
+	// cleaned form.
 	Excerpt []byte
 	// RetryAfter is the header of that name, unread.
 	RetryAfter string

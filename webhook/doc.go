@@ -7,7 +7,7 @@
 //     can drop what it has already seen.
 //   - No connection is opened to an address that is not public, unless an operator allowed it by CIDR. The address that is dialled is
 //     checked, not the one that was looked up before, so that DNS rebinding gains nothing. Redirects are never followed.
-//   - One attempt ends within its total timeout, the response body included, and reads at most [maxRead] bytes of it. The status line
+//   - One attempt ends within its total timeout, the response body included, and reads at most 64 KiB of it. The status line
 //     decides; what happens to the body afterwards changes nothing.
 //   - What the receiver asks for with Retry-After is never undercut.
 //   - Only outages count against an endpoint's breaker: a client error, a redirect, a throttle, a blocked address or our own stop does not.

@@ -37,7 +37,7 @@ type Attempt struct {
 	// Response is what came back.
 	Response Response
 	// Excerpt is the beginning of the response's body as one line, Err is why no response came, and RequestID is what the receiver calls the
-	// request, in at most 128 bytes. Unlike those of Response they are cleaned as [deliveryError] is: they can be kept and shown.
+	// request, in at most 128 bytes. Unlike those of Response they are cleaned, as by [Response.Shown]: they can be kept and shown.
 	Excerpt, Err, RequestID string
 	// CutOff says that our own stop, or the end of the job's time, ended the call: it says nothing about the endpoint.
 	CutOff bool

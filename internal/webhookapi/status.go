@@ -28,7 +28,7 @@ type Traffic struct {
 	// Held and Dead count its deliveries in the dead-letter store.
 	Held *int `json:"held,omitempty"`
 	Dead *int `json:"dead_letters,omitempty"`
-	// Queued is how many are in its line, the head included; absent if it does not ask for order and none is.
+	// Queued is how many are in its ordered queue, the head included; absent if it does not ask for order and none is.
 	Queued *int `json:"in_ordered_queue,omitempty"`
 }
 
@@ -43,7 +43,7 @@ type StatusSources struct {
 	StatusStore fleet.StatusStore
 }
 
-// Status asks for one endpoint: the health, the board, the newest call, and three counts.
+// Status asks for one endpoint: the health, the status store, the newest call, and three counts.
 func (s StatusSources) Status(ctx context.Context, e endpoints.Entry) (Status, error) {
 	h, err := s.Registry.Health(ctx, e.ID)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s StatusSources) Status(ctx context.Context, e endpoints.Entry) (Status, e
 	return out, s.count(ctx, e, &out.Traffic)
 }
 
-// count counts the deliveries that are held, dead, or in line.
+// count counts the deliveries that are held, dead, or in the ordered queue.
 func (s StatusSources) count(ctx context.Context, e endpoints.Entry, to *Traffic) error {
 	if s.Queues != nil {
 		n, err := s.Queues.Len(ctx, e.ID)

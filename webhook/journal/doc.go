@@ -13,5 +13,5 @@
 // What it does not promise: that the log of calls is complete. A process that is killed loses the calls of its last second.
 //
 // Make a [Recorder] on a [Store], and hand its Observe to the sender and the store to the publisher. The stores in postgres and sqlite also keep the
-// lines of [ordering.Dispatcher]; both pass one suite. A [Recovery] is what tools call.
+// ordered queues of [ordering.Dispatcher]; both pass one suite. A [Recovery] is what tools call.
 package journal
