@@ -7,7 +7,7 @@
 // The first part has one endpoint for each way of being sick: hanging, refusing connections, answering 500, answering 429, flapping. The worker has
 // its defaults for webhooks with every time divided by 60, so that an outage of 20 minutes lasts 20 seconds. It tells how many requests the
 // endpoint got while it was sick, how long it took until the breaker opened, and how long after the repair it had recovered. Beside it is
-// the same worker without breaker, gate and retry budget.
+// the same worker without breaker, throttling and retry budget.
 //
 // The second part repeats five well-known experiments on retries, breakers, throttles, jitter and budgets, with and without the mechanism, each
 // time ten times as fast as they are usually told, on the real worker and the real sender: queue, claims, dead letters, signatures and HTTP.

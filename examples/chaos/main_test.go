@@ -139,11 +139,11 @@ func TestThrottle(t *testing.T) {
 		t.Errorf("the breaker opened %d times when 429 counts, else %d and %d", counted.opened(), ignored.opened(), throttled.opened())
 	}
 	if counted.delivered(end) >= ignored.delivered(end) || counted.delivered(end) >= throttled.delivered(end) {
-		t.Errorf("delivered: %d when 429 counts, %d when it does not, %d with the gate", counted.delivered(end), ignored.delivered(end), throttled.delivered(end))
+		t.Errorf("delivered: %d when 429 counts, %d when it does not, %d when throttled", counted.delivered(end), ignored.delivered(end), throttled.delivered(end))
 	}
 	const status = http.StatusTooManyRequests
 	if counted.endpoint.statuses[status] >= ignored.endpoint.statuses[status] || throttled.endpoint.statuses[status] >= ignored.endpoint.statuses[status] {
-		t.Errorf("429s: %d when they count, %d when not, %d with the gate", counted.endpoint.statuses[status], ignored.endpoint.statuses[status],
+		t.Errorf("429s: %d when they count, %d when not, %d when throttled", counted.endpoint.statuses[status], ignored.endpoint.statuses[status],
 			throttled.endpoint.statuses[status])
 	}
 }

@@ -96,7 +96,7 @@ func (s sickness) setup(bare bool) (setup, error) {
 	return out, nil
 }
 
-// without takes breaker, gate and budget away.
+// without takes breaker, throttling and budget away.
 func without(s setup) setup {
 	s.destination.Breaker.FailurePercent, s.destination.Breaker.SlowPercent = new(0), new(0)
 	s.destination.Budget.Form = budget.FormNone
@@ -129,7 +129,7 @@ func printSick(ctx context.Context, out io.Writer) ([]sickResult, error) {
 	if err := together(tasks); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(out, "| class | events while sick | requests while sick | without breaker, gate and budget | time to open | first 2xx after the repair | breaker closed after the repair | backlog delivered after it |\n|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(out, "| class | events while sick | requests while sick | without breaker, throttling and budget | time to open | first 2xx after the repair | breaker closed after the repair | backlog delivered after it |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		r.print(out)
 	}

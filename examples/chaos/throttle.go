@@ -38,7 +38,7 @@ func printThrottle(ctx context.Context, out io.Writer) ([]*observed, error) {
 	}
 	fmt.Fprintf(out, "| 429 | delivered during the load | put back by the breaker | breaker opened | 429s seen |\n|---|---|---|---|---|\n")
 	for i, o := range list {
-		name := [...]string{"counts as a failure", "is ignored by the breaker", "is ignored, and gates the endpoint (the default)"}[i]
+		name := [...]string{"counts as a failure", "is ignored by the breaker", "is ignored, and throttles the endpoint (the default)"}[i]
 		fmt.Fprintf(out, "| %s | %s | %d | %d | %d |\n", name, percent(o.delivered(length), o.events()), o.refused, o.opened(),
 			o.endpoint.statuses[http.StatusTooManyRequests])
 	}
