@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -117,6 +118,10 @@ func try(ctx context.Context, transport *http.Transport, call call) (r Response,
 		return r, trace.reused.Load() && r.Phase != PhaseAnswered && !isTimeout(err) && !errors.Is(err, ErrBlocked)
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode < 100 { // net/http takes any three digits
+		r.Err = fmt.Errorf("unreadable answer: status %03d", resp.StatusCode)
+		return r, false
+	}
 	r.Status, r.RetryAfter, r.header = resp.StatusCode, resp.Header.Get("Retry-After"), resp.Header
 	if r.Status != http.StatusSwitchingProtocols { // its body would be the raw connection
 		r.Excerpt = readBody(resp.Body)

@@ -126,6 +126,23 @@ func TestHeadersBounded(t *testing.T) {
 	}
 }
 
+// TestStatusThatIsNone: three digits that are no status are an answer that cannot be read, and count as one.
+func TestStatusThatIsNone(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"000", "001", "099"} {
+		server := newRawServer(t, answer("HTTP/1.1 "+code+" Odd\r\nContent-Length: 2\r\n\r\nok"))
+		e := endpointAt("e", server.url)
+		r := send(t, newSender(t, Config{}), e)
+		if r.Status != 0 || r.Err == nil || r.Phase != PhaseAnswered || r.Resent {
+			t.Errorf("%s: %+v", code, r)
+		}
+		err := judge(r, e, time.Now())
+		if v := verdictOf(t, err); v != outage || !strings.Contains(err.Error(), "unreadable answer: status "+code) {
+			t.Errorf("%s: %+v, %v", code, v, err)
+		}
+	}
+}
+
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	rec := &receiver{}
