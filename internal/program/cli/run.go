@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -142,16 +143,26 @@ func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
 }
 
 // Main runs a program under signals and ends the process with its exit code. The first SIGINT or SIGTERM ends run's context; a second
-// one exits at once.
+// one exits at once, unless it comes within half a second: wrappers pass on a signal that the terminal has sent to the whole group.
 func Main(run func(ctx context.Context) Code) {
 	ctx, stop := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	go func() {
-		<-signals
-		stop()
-		<-signals
+		obey(signals, stop)
 		os.Exit(int(Interrupted))
 	}()
 	os.Exit(int(run(ctx)))
+}
+
+// together is how far apart two signals may be and still mean one.
+const together = 500 * time.Millisecond
+
+// obey calls stop at the first signal and returns at the second.
+func obey(signals <-chan os.Signal, stop func()) {
+	<-signals
+	stop()
+	for first := time.Now(); time.Since(first) < together; {
+		<-signals
+	}
 }

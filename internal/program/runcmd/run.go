@@ -24,7 +24,7 @@ func (p *program) runCommand() *cobra.Command {
 
 Stopping takes at most stop.grace (running jobs finish) and stop.hard (jobs whose contexts were cancelled return), 2 s to settle what
 is left, and some seconds more where a broker does not answer. Jobs that have not started are given back at once, and no stop spends an attempt. A handler that still has not returned is
-abandoned: its job is given back, the log names it, and the exit code is 3. A second signal exits at once with code 130.
+abandoned: its job is given back, the log names it, and the exit code is 3. A second signal exits at once with code 130, unless it comes within half a second of the first.
 
 The admin server answers /healthz, /readyz and /metrics at admin.addr and, where there is a registry of webhook endpoints and admin.user and
 admin.password are set, the API under /v1/.`,
