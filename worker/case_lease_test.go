@@ -101,7 +101,7 @@ func TestStaleWorkerDoesNotTouchTheNewClaim(t *testing.T) {
 		}
 		job.SetResult([]byte("second"))
 		select {
-		case <-time.After(2 * time.Minute):
+		case <-time.After(10 * time.Second):
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()

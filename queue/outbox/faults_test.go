@@ -252,7 +252,7 @@ func TestStaleRelayChangesNothing(t *testing.T) {
 	const q = "jobs"
 	r := newEmbedded(t)
 	r.queue(q)
-	relay := r.idleRelay(RelayConfig{Lease: time.Second})
+	relay, other := r.idleRelay(RelayConfig{Lease: time.Second}), r.idleRelay(RelayConfig{Lease: time.Hour})
 	keyed := func(body string) Job {
 		j := text(q, body)
 		j.OrderingKey = "k"
@@ -263,11 +263,11 @@ func TestStaleRelayChangesNothing(t *testing.T) {
 	if err != nil || !leased || len(stale) != 3 {
 		t.Fatalf("%d rows, %t, %v", len(stale), leased, err)
 	}
-	if rows, leased, next, err := relay.read(t.Context(), 43); err != nil || leased || len(rows) != 0 || next <= 0 {
+	if rows, leased, next, err := other.read(t.Context(), 43); err != nil || leased || len(rows) != 0 || next <= 0 {
 		t.Fatalf("a second relay reads %d rows of a leased shard (%t), and looks again in %s: %v", len(rows), leased, next, err)
 	}
 	r.until("the lease is over", func() bool {
-		fresh, leased, _, err := relay.read(t.Context(), 45)
+		fresh, leased, _, err := other.read(t.Context(), 45)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -280,7 +280,7 @@ func TestStaleRelayChangesNothing(t *testing.T) {
 	if s := r.stats(); s.Fresh != 2 || s.Waiting != 0 {
 		t.Errorf("after the stale relay: %+v", s)
 	}
-	if rows, leased, _, err := relay.read(t.Context(), 47); err != nil || leased || len(rows) > 0 {
+	if rows, leased, _, err := other.read(t.Context(), 47); err != nil || leased || len(rows) > 0 {
 		t.Errorf("the stale relay has given back a shard that is not its own: %v, %v", rows, err)
 	}
 }

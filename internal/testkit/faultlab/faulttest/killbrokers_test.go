@@ -51,7 +51,7 @@ func TestKillLedgerRabbitMQ(t *testing.T) {
 	plan.Restarts = len(stop)
 	plan.Restart = func() {
 		stop[0](t)
-		stop = stop[1:]
+		stop = append(stop[1:], stop[0])
 		node.Start(t)
 	}
 	checkKills(t, plan)

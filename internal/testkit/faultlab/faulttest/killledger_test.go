@@ -35,14 +35,18 @@ func onEmbedded(jobs, kills int, mutation string) faultlab.KillPlan {
 
 func checkKills(t *testing.T, plan faultlab.KillPlan) {
 	t.Helper()
-	l := faultlab.KillRound(t, plan)
-	for _, f := range l.Check(t.Context()) {
-		t.Error(f.Rule, f.Text)
+	cut := 0
+	for round := 0; cut == 0 && round < 4 && !t.Failed(); round++ { // on a busy machine all kills of a round may come between two runs
+		l := faultlab.KillRound(t, plan)
+		for _, f := range l.Check(t.Context()) {
+			t.Error(f.Rule, f.Text)
+		}
+		t.Logf("%d jobs, %d runs, %d of them cut, %d kills, %d restarts of the broker, %d outages of the store",
+			len(l.Jobs)+len(l.Transactional), len(l.Runs), l.Cut(), len(l.Kills), plan.Restarts, len(l.Outages))
+		cut = l.Cut()
 	}
-	t.Logf("%d jobs, %d runs, %d of them cut, %d kills, %d restarts of the broker, %d outages of the store",
-		len(l.Jobs)+len(l.Transactional), len(l.Runs), l.Cut(), len(l.Kills), plan.Restarts, len(l.Outages))
-	if len(l.Kills) == 0 || l.Cut() == 0 {
-		t.Errorf("the test did not bite: %d kills cut %d runs", len(l.Kills), l.Cut())
+	if cut == 0 {
+		t.Error("the test did not bite: no kill cut a run")
 	}
 }
 
