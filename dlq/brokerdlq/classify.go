@@ -105,6 +105,9 @@ func (s *scan) remove(ctx context.Context, letters []*letter) []error {
 // ack removes one message. One whose lease is lost comes again, in this scan or in another.
 func (s *scan) ack(ctx context.Context, l *queue.Lease) error {
 	err := l.Ack(ctx)
+	if err == nil {
+		s.removed()
+	}
 	switch {
 	case err == nil, errors.Is(err, queue.ErrLeaseLost), errors.Is(err, queue.ErrSettled):
 		s.dropLease(l)

@@ -22,14 +22,15 @@ const rewriteAt = 500
 // closeTime bounds the end of a scan. Leases that are not given back by then run out.
 const closeTime = 30 * time.Second
 
-// visibleTime bounds the wait for what was given back to be ready again.
-const visibleTime = 10 * time.Second
+// visibleTime bounds the wait for what was given back to be ready again: counts of some brokers lag for longer.
+const visibleTime = 2 * time.Second
 
 // leaseSet is what a scan has leased.
 type leaseSet struct {
 	subs    map[*queue.Lease]queue.Subscription // that delivered it
 	bytes   int                                 // of bodies
 	current int                                 // how many the scan's current subscription delivered
+	removed int64                               // how many were acked: the broker's count may have them still
 }
 
 func (s *scan) addLease(l *queue.Lease) {
@@ -75,9 +76,19 @@ func (s *scan) leasedSize() (n, bytes int) {
 	return len(s.leased.subs), s.leased.bytes
 }
 
-// leasedFrom counts the leased messages of one queue.
-func (s *scan) leasedFrom(name string) (n int) {
-	for _, l := range s.all() {
+// removed counts a message that was acked.
+func (s *scan) removed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leased.removed++
+}
+
+// known counts the messages of a queue that the broker may count as in flight because of this scan.
+func (s *scan) known(name string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.leased.removed
+	for l := range s.leased.subs {
 		if l.Queue == name {
 			n++
 		}
@@ -152,9 +163,9 @@ func (s *scan) awaitReady(ctx context.Context, want map[string]int64) {
 	ctx, cancel := context.WithTimeout(ctx, visibleTime)
 	defer cancel()
 	for name, n := range want {
-		for {
+		for wait := 20 * time.Millisecond; ; wait *= 2 { // a count may be a paid call
 			depth, err := s.cfg.Broker.Depth(ctx, name)
-			if err != nil || depth.Ready.N >= n || !pause.For(ctx, 20*time.Millisecond) {
+			if err != nil || depth.Ready.N >= n || !pause.For(ctx, wait) {
 				break
 			}
 		}

@@ -138,7 +138,7 @@ func (s *scan) maybeMore(ctx context.Context, name string) (bool, error) {
 		s.asked++
 		return true, nil
 	}
-	s.elsewhere += max(0, depth.InFlight.N-int64(s.leasedFrom(queue.DLQ(name))))
+	s.elsewhere += max(0, depth.InFlight.N-s.known(queue.DLQ(name)))
 	return false, nil
 }
 

@@ -14,30 +14,20 @@ import (
 	"github.com/caisson-go/caisson/webhook/ordering"
 )
 
-// Config configures the API.
+// Config is that of package webhook/api, which says what its fields mean, and the fleet's status store besides.
 type Config struct {
-	// Registry holds the endpoints. Required.
-	Registry *endpoints.Registry
-	// Guard decides which URLs are taken: the registry's. Nil means the default one.
-	Guard *webhook.Guard
-	// Publisher hands events to endpoints. Required.
-	Publisher *webhook.Publisher
-	// Journal has the events and the log of attempts. Required.
-	Journal journal.Store
-	// Recovery sends events again. Required.
-	Recovery *journal.Recovery
-	// Sender makes test deliveries. Required.
-	Sender *webhook.Sender
-	// Queues, Letters and StatusStore have more to tell of how an endpoint fares. Nil means that it is left out.
+	Registry    *endpoints.Registry
+	Guard       *webhook.Guard
+	Publisher   *webhook.Publisher
+	Journal     journal.Store
+	Recovery    *journal.Recovery
+	Sender      *webhook.Sender
 	Queues      ordering.Queues
 	Letters     dlq.Store
-	StatusStore fleet.StatusStore
-	// MaxEvent is the most bytes of an event's payload, at most what the broker takes. Zero means 1 MiB.
-	MaxEvent int
-	// MaxTimeout is the longest that an endpoint's timeout may be: the sender's total one. Zero means that of [webhook.Timeouts].
-	MaxTimeout time.Duration
-	// Logger gets errors that are not the caller's. Nil means slog.Default().
-	Logger *slog.Logger
+	StatusStore fleet.StatusStore // nil leaves out what breakers are doing
+	MaxEvent    int
+	MaxTimeout  time.Duration
+	Logger      *slog.Logger
 }
 
 // DefaultMaxEvent is the most bytes of an event's payload unless the configuration says otherwise.
