@@ -126,7 +126,8 @@ func (s *scan) receive(ctx context.Context, most int) ([]*queue.Lease, error) {
 }
 
 // maybeMore reports whether a silent queue may have more messages, by the broker's count. Counts may be old, so that they are believed twice
-// at most. A queue that the broker cannot count is taken for empty. Messages that somebody else has leased are counted as elsewhere.
+// at most. A queue that the broker cannot count is taken for empty. Messages that somebody else has leased, and those that the broker counts
+// and does not hand out, are counted as elsewhere.
 func (s *scan) maybeMore(ctx context.Context, name string) (bool, error) {
 	depth, err := s.cfg.Broker.Depth(ctx, queue.DLQ(name))
 	switch {
@@ -138,7 +139,7 @@ func (s *scan) maybeMore(ctx context.Context, name string) (bool, error) {
 		s.asked++
 		return true, nil
 	}
-	s.elsewhere += max(0, depth.InFlight.N-s.known(queue.DLQ(name)))
+	s.elsewhere += depth.Ready.N + max(0, depth.InFlight.N-s.known(queue.DLQ(name)))
 	return false, nil
 }
 
