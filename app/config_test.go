@@ -78,6 +78,17 @@ func TestBadConfigurationIsRefused(t *testing.T) {
 	}
 }
 
+// P1: a minimum of calls that a destination which hangs never reaches is refused by its numbers.
+func TestBreakerThatCannotOpenIsRefused(t *testing.T) {
+	t.Parallel()
+	file := write(t, "destinations:\n  default:\n    breaker:\n      min_calls: 21")
+	r := callWith(t, oneKind, "", nil, "config", "check", "--config", file)
+	if r.code != 2 || !strings.Contains(r.err, "min_calls 21 is never reached") || !strings.Contains(r.err, "with 20 at once and a timeout of 30s") {
+		t.Errorf("code %d: %s", r.code, r.err)
+	}
+	ok(t, callWith(t, oneKind, "", nil, "config", "check", "--config", file, "--set", "destinations.default.breaker.window=2m"))
+}
+
 func TestRefusedConfigurationAsJSON(t *testing.T) {
 	t.Parallel()
 	r := callWith(t, oneKind, "", nil, "config", "check", "--json", "--config", write(t, "lease: 30\nconcurrency: 0"))

@@ -15,6 +15,10 @@ type Request struct {
 	Class Class
 	// Retry says that the call is not a first try, and needs retry budget.
 	Retry bool
+	// Places is how many calls of the caller can be in flight at the destination at once, before its own limit: the fewest of
+	// slots and bulkhead. The largest number heard counts. Zero means that nobody knows. A breaker that knows it spends at most twice as
+	// many calls, or 8, on a destination that fails.
+	Places int
 }
 
 // Peek returns what Admit would answer. It takes nothing and makes no entry. During a ramp it says yes where Admit may hold a
@@ -44,6 +48,7 @@ func (r *Destinations) Admit(now time.Time, req Request) (Permit, Verdict) {
 	}
 	s, d := r.entry(req.Destination, stamp.Of(now))
 	defer s.unlock()
+	d.places(req.Places, stamp.Of(now))
 	return d.admit(&s.guard, now, req.Retry, req.Class)
 }
 

@@ -65,7 +65,7 @@ func (d *destination) openReason() Reason {
 // check returns why and for how long a call is refused. It takes nothing. The order is that of severity;
 // where two waits are known the longer counts.
 func (d *destination) check(now int64, retry bool, class Class) (Reason, int64) {
-	open := int64(d.circuit.Check(&d.s.breaker, now))
+	open := int64(d.circuit.Check(&d.s.breaker, now, int(d.out)))
 	if d.circuit.Override() == breaker.OverrideOpen {
 		return ReasonForcedOpen, open
 	}
@@ -169,6 +169,19 @@ func (d *destination) plain(class Class) bool {
 		(s.concurrency == 0 || d.out < class.of(d.limit()))
 }
 
+// places learns how many calls can be in flight: the most that anybody who calls has room for, within the limit on concurrency.
+func (d *destination) places(n int, now int64) {
+	if n <= 0 {
+		return
+	}
+	if limit := int(d.s.concurrency); limit > 0 {
+		n = min(n, limit)
+	}
+	if n > d.circuit.Places() {
+		d.circuit.SetPlaces(n, now)
+	}
+}
+
 // admit takes everything that a call needs, or nothing.
 func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (Permit, Verdict) {
 	at := stamp.Of(now)
@@ -228,14 +241,21 @@ func (d *destination) touch(at int64) { d.used = tick(at) }
 // tick numbers spans of 2^30 ns, a little more than a second: a shift costs a tenth of a division.
 func tick(at int64) uint32 { return uint32(at >> 30) } //nolint:gosec // it wraps
 
+// streakKept is how long failures in a row are remembered of a destination that is called now and then.
+const streakKept = 24 * time.Hour
+
 // evictable reports whether forgetting d loses nothing: closed, not overridden, no permit out, no throttle, ramp, deferred job or
-// rate debt, and unused for longer than idle and the window.
-func (d *destination) evictable(at int64, idle time.Duration) bool {
+// rate debt, and unused for longer than idle and the window. Where the last calls failed that is a day, unless room is needed.
+func (d *destination) evictable(at int64, idle time.Duration, needed bool) bool {
 	if d.circuit.State() != breaker.StateClosed || d.circuit.Override() != breaker.OverrideNone || d.out > 0 || d.tat > at {
 		return false
 	}
+	idle = max(idle, d.s.breaker.Window)
+	if !needed && d.circuit.InARow() > 0 {
+		idle = max(idle, streakKept)
+	}
 	ticks := int32(tick(at)-d.used) - 1 // whole ones
-	if time.Duration(ticks)<<30 <= max(idle, d.s.breaker.Window) {
+	if time.Duration(ticks)<<30 <= idle {
 		return false
 	}
 	return d.settled(at)
@@ -244,6 +264,7 @@ func (d *destination) evictable(at int64, idle time.Duration) bool {
 // configure changes the settings and keeps permits, state and counts.
 func (d *destination) configure(at int64, s *settings) {
 	d.circuit.Configure(&d.s.breaker, &s.breaker, at)
+	d.circuit.SetPlaces(0, at) // whoever calls next says it anew
 	d.balance.Reset(&d.s.budget, &s.budget, at)
 	if s.lane == nil {
 		d.setLaned(false)

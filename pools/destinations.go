@@ -39,6 +39,8 @@ type Destinations struct {
 	count    atomic.Int64
 	overflow shard
 	next     atomic.Uint32 // where to look next for something to forget
+	judged   atomic.Int64  // when Judge was last called
+	armed    atomic.Int64  // since when it has been, without a gap
 }
 
 // shard is one part of the registry under one lock.
@@ -221,11 +223,12 @@ func (r *Destinations) reserve(limit int64) bool {
 
 // sweep looks at some entries of a locked shard, chosen at random by the map, and forgets the idle ones except keep.
 func (r *Destinations) sweep(s *shard, at int64, t *table, some int, keep *destination) (gone int) {
+	needed := r.count.Load() >= t.max
 	for name, d := range s.m {
 		if some--; some < 0 {
 			break
 		}
-		if d != keep && d.evictable(at, t.idle) {
+		if d != keep && d.evictable(at, t.idle, needed) {
 			delete(s.m, name)
 			gone++
 		}

@@ -72,7 +72,7 @@ func (m *modelDestination) verdict(now time.Time, retry bool, total []time.Time)
 func TestDestinationsMatchTheModel(t *testing.T) {
 	t.Parallel()
 	limits := breaker.Config{
-		MinimumCalls: 4, OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: new(0.0), Probes: 2,
+		MinimumCalls: 12, HungAfter: new(time.Duration(0)), OpenFor: 5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: new(0.0), Probes: 2,
 		ProbesToClose: 2, ProbeLease: time.Hour,
 	}
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,12 +90,14 @@ func TestDestinationsMatchTheModel(t *testing.T) {
 		for _, name := range []string{"a", "b"} {
 			m := &modelDestination{out: map[int]modelTaken{}, tokens: modelTokens}
 			m.breaker = breakermodel.New(limits.WithDefaults())
+			m.breaker.Places = modelConcurrency
 			w.dests[name] = m
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"wait":     w.wait,
 			"admit":    w.admit,
 			"again":    w.admit,
+			"turn":     func(t *rapid.T) { w.sick = rapid.Bool().Draw(t, "sick") },
 			"done":     w.done,
 			"cancel":   w.cancel,
 			"throttle": w.throttle,
@@ -113,6 +115,7 @@ type modelWorld struct {
 	owner   map[int]string
 	dests   map[string]*modelDestination
 	total   []time.Time
+	sick    bool
 }
 
 func (w *modelWorld) pick(t *rapid.T) (string, *modelDestination) {
@@ -144,7 +147,7 @@ func (w *modelWorld) admit(t *rapid.T) {
 	retry := rapid.Bool().Draw(t, "retry")
 	want := m.verdict(w.now, retry, w.total)
 	peek := w.r.Peek(w.now, Request{Destination: name, Retry: retry})
-	p, got := w.r.Admit(w.now, Request{Destination: name, Retry: retry})
+	p, got := w.r.Admit(w.now, Request{Destination: name, Retry: retry, Places: 20})
 	if got.Reason != want || peek != got || got.OK() != (got.Wait == 0) {
 		t.Fatalf("Admit = %+v, Peek = %+v, want %v", got, peek, want)
 	}
@@ -167,7 +170,7 @@ func (w *modelWorld) done(t *rapid.T) {
 	if m == nil {
 		return
 	}
-	o := rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeSlow, breaker.OutcomeIgnored}).Draw(t, "outcome")
+	o := rapid.SampledFrom(breakermodel.Outcomes(w.sick)).Draw(t, "outcome")
 	w.permits[id].Done(w.now, o)
 	taken, out := m.out[id]
 	if !out {

@@ -250,7 +250,7 @@ func TestTheLongerOfGateAndBreakerCounts(t *testing.T) {
 func TestOpenSinceSpansRoundsOfProbes(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{})
-	send(t, r, "a", t0, times(20, breaker.OutcomeFailure)...)
+	send(t, r, "a", t0, times(10, breaker.OutcomeFailure)...)
 	send(t, r, "a", at(30*time.Second), breaker.OutcomeFailure, breaker.OutcomeFailure) // a failed round
 	if since, open := r.OpenSince("a", at(time.Hour)); !open || !since.Equal(t0) {
 		t.Errorf("%v, %v", since, open)
@@ -276,11 +276,11 @@ func TestTransitionsNameTheDestination(t *testing.T) {
 	t.Parallel()
 	var trail []breaker.Transition
 	r := registry(t, DestinationsConfig{OnTransition: func(tr breaker.Transition) { trail = append(trail, tr) }})
-	send(t, r, "https://A.test/x", t0, times(20, breaker.OutcomeFailure)...)
+	send(t, r, "https://A.test/x", t0, times(10, breaker.OutcomeFailure)...)
 	send(t, r, "a.test", at(30*time.Second), times(4, breaker.OutcomeSuccess)...)
 	r.Reset("a.test", at(time.Minute))
 	want := []breaker.Transition{
-		{Destination: "a.test", From: breaker.StateClosed, To: breaker.StateOpen, Reason: breaker.TransitionReasonFailureRate, At: t0},
+		{Destination: "a.test", From: breaker.StateClosed, To: breaker.StateOpen, Reason: breaker.TransitionReasonFailuresInARow, At: t0},
 		{Destination: "a.test", From: breaker.StateOpen, To: breaker.StateHalfOpen, Reason: breaker.TransitionReasonOpenElapsed, At: at(30 * time.Second)},
 		{Destination: "a.test", From: breaker.StateHalfOpen, To: breaker.StateClosed, Reason: breaker.TransitionReasonProbesSucceeded, At: at(30 * time.Second)},
 		{Destination: "a.test", From: breaker.StateClosed, To: breaker.StateClosed, Reason: breaker.TransitionReasonReset, At: at(time.Minute)},

@@ -1,12 +1,16 @@
 package pools
 
-import "math"
+import (
+	"math"
+
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+)
 
 // The calls in flight are in two groups, so that the age of the oldest is known, to the safe side, in a few bytes: the older group takes no
 // more calls, later ones join the younger. When the last call of the older group has ended, the younger takes its place. All of the older
 // group started at since or before, and so the oldest call is at least as old.
 
-// marks holds two marks beside a number of 14 bits, so that a destination stays within 112 bytes.
+// marks holds two marks beside a number of 14 bits, so that a destination stays within 128 bytes.
 type marks uint16
 
 const (
@@ -28,10 +32,10 @@ func (d *destination) setTook(parts int64) { d.marks = d.marks&^numberMask | mar
 func (d *destination) begin(now int64) uint8 {
 	d.out++
 	if d.out == 1 {
-		d.since, d.young, d.old = moment(now), 0, 1
+		d.since, d.young, d.old = stamp.Moment(now), 0, 1
 		return d.group()
 	}
-	d.young = uint16(min(moment(now)-d.since, unknown)) //nolint:gosec // bounded right here
+	d.young = uint16(min(stamp.Moment(now)-d.since, unknown)) //nolint:gosec // bounded right here
 	return d.group() ^ 1
 }
 
@@ -43,25 +47,20 @@ func (d *destination) end(now int64, group uint8) {
 	}
 	switch {
 	case d.out == 0:
-		d.since, d.old = moment(now), 0
+		d.since, d.old = stamp.Moment(now), 0
 	case d.old == 0:
 		d.marks ^= groupMark
 		d.old = d.out
 		if d.since += uint32(d.young); d.young == unknown {
-			d.since = moment(now)
+			d.since = stamp.Moment(now)
 		}
 	}
 }
 
 // lasted is, to the safe side, how long the oldest call in flight has run or, if there is none, how long ago the last one ended.
 func (d *destination) lasted(now int64) int64 {
-	return int64(max(int32(moment(now)-d.since)-1, 0)) << momentBits //nolint:gosec // it wraps, which the difference bears
+	return stamp.Since(now, d.since)
 }
-
-// moment numbers spans of about a millisecond; it wraps, like slots.
-func moment(at int64) uint32 { return uint32(at >> momentBits) } //nolint:gosec // it wraps
-
-const momentBits = 20
 
 // unknown stands for a minute and more between the groups.
 const unknown = math.MaxUint16

@@ -15,19 +15,19 @@ func TestRecordWithoutAPermitOpensTheBreaker(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 4 {
-		ds.Record("db", now, breaker.OutcomeFailure)
+		ds.Record(now, Request{Destination: "db"}, breaker.OutcomeFailure)
 	}
-	ds.Record("db", now, breaker.OutcomeIgnored)
+	ds.Record(now, Request{Destination: "db"}, breaker.OutcomeIgnored)
 	if v := ds.Peek(now, Request{Destination: "db"}); !v.OK() {
 		t.Fatalf("four failures and an ignored call opened a breaker that wants five: %+v", v)
 	}
-	ds.Record("db", now, breaker.OutcomeFailure)
+	ds.Record(now, Request{Destination: "db"}, breaker.OutcomeFailure)
 	if v := ds.Peek(now, Request{Destination: "db"}); v.Reason != ReasonBreakerOpen {
 		t.Fatalf("five failures of five: got %+v", v)
 	}
 	later := now.Add(time.Hour)
 	for range 10 {
-		ds.Record("db", later, breaker.OutcomeSuccess) // not a probe: it has no voice
+		ds.Record(later, Request{Destination: "db"}, breaker.OutcomeSuccess) // not a probe: it has no voice
 	}
 	if _, open := ds.OpenSince("db", later); !open {
 		t.Fatal("recorded successes closed an open breaker")

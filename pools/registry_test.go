@@ -147,7 +147,7 @@ func TestRateDebtAndLinesAreNotForgotten(t *testing.T) {
 func TestDegradationThatIsOverIsForgotten(t *testing.T) {
 	t.Parallel()
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: breaker.Config{Ramp: new(time.Minute), Probes: 1}}})
-	send(t, r, "a", t0, times(20, breaker.OutcomeFailure)...)
+	send(t, r, "a", t0, times(10, breaker.OutcomeFailure)...)
 	send(t, r, "a", at(30*time.Second), breaker.OutcomeSuccess)
 	for _, after := range []time.Duration{89 * time.Second, 90 * time.Second} {
 		want := after < 90*time.Second // the end of the ramp
@@ -170,7 +170,7 @@ func TestConfigureKeepsPermitsStateAndCounts(t *testing.T) {
 	p2, _ := r.Admit(t0, Request{Destination: "a"})
 
 	cfg.Default.Concurrency = new(1)
-	cfg.Default.Breaker.Window = time.Hour
+	cfg.Default.Breaker.Window, cfg.Default.Breaker.OpenFor = time.Hour, 30*time.Second
 	cfg.ByName = map[string]DestinationConfig{"https://A/": {Breaker: breaker.Config{MinimumCalls: 3}}}
 	if err := r.Configure(at(time.Second), cfg); err != nil {
 		t.Fatal(err)
@@ -274,10 +274,10 @@ func TestEvictableOnlyWhenNothingIsForgotten(t *testing.T) {
 	evictable := func(r *Destinations, after time.Duration) bool {
 		s, _, d := r.find("a")
 		defer s.mu.Unlock()
-		return d.evictable(stamp.Of(at(after)), idle)
+		return d.evictable(stamp.Of(at(after)), idle, false)
 	}
 	r := registry(t, DestinationsConfig{Default: DestinationConfig{Breaker: breaker.Config{Window: 10 * time.Minute}}})
-	send(t, r, "a", t0, breaker.OutcomeFailure)
+	send(t, r, "a", t0, breaker.OutcomeFailure, breaker.OutcomeSuccess)
 	if evictable(r, 10*time.Minute) {
 		t.Error("within the window")
 	}
@@ -298,7 +298,15 @@ func TestEvictableOnlyWhenNothingIsForgotten(t *testing.T) {
 		t.Error("closed and idle, yet kept")
 	}
 	r = registry(t, DestinationsConfig{})
-	send(t, r, "a", t0, times(20, breaker.OutcomeFailure)...)
+	send(t, r, "a", t0, breaker.OutcomeFailure)
+	if evictable(r, 23*time.Hour) {
+		t.Error("the last call failed")
+	}
+	if !evictable(r, 25*time.Hour) {
+		t.Error("failed a day ago, yet kept")
+	}
+	r = registry(t, DestinationsConfig{})
+	send(t, r, "a", t0, times(10, breaker.OutcomeFailure)...)
 	if evictable(r, 1000*time.Hour) {
 		t.Error("open")
 	}

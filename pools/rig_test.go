@@ -1,18 +1,22 @@
 package pools
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
 	"github.com/caisson-go/caisson/pools/breaker"
 )
 
-// registry returns a registry whose jitter is always in the middle.
+// registry returns a registry whose jitter is always in the middle, and whose breakers stay open for 30 s unless cfg says otherwise.
 func registry(t testing.TB, cfg DestinationsConfig) *Destinations {
 	t.Helper()
 	if cfg.Random == nil {
 		cfg.Random = half
 	}
+	b := &cfg.Default.Breaker
+	b.OpenFor, b.OpenGrowth = cmp.Or(b.OpenFor, 30*time.Second), cmp.Or(b.OpenGrowth, 1)
+	b.OpenMax = cmp.Or(b.OpenMax, max(b.OpenFor, 15*time.Minute))
 	r, err := NewDestinations(cfg)
 	if err != nil {
 		t.Fatal(err)

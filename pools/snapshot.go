@@ -40,6 +40,8 @@ type DestinationSnapshot struct {
 	Calls    int `json:"calls"`
 	Failures int `json:"failures"`
 	Slow     int `json:"slow"`
+	// InARow counts the failures since a call was answered that started before them.
+	InARow int `json:"in_a_row"`
 	// FailedRounds is how often in a row the probes failed.
 	FailedRounds int `json:"failed_rounds"`
 	// RetriesLeft is how many retries the budget allows now.
@@ -55,7 +57,7 @@ func (d *destination) snapshot(now time.Time) DestinationSnapshot {
 		Verdict: Verdict{Reason: reason, Wait: time.Duration(wait)},
 		InUse:   int(d.out), Concurrency: int(d.s.concurrency),
 		Calls: int(calls.Completed), Failures: int(calls.Failed), Slow: int(calls.Slow), //nolint:gosec // far below
-		RetriesLeft: d.balance.Left(&d.s.budget, at), FailedRounds: d.circuit.FailedRounds(),
+		RetriesLeft: d.balance.Left(&d.s.budget, at), InARow: d.circuit.InARow(), FailedRounds: d.circuit.FailedRounds(),
 	}
 	if limit := d.limit(); limit < d.s.concurrency {
 		s.Limit = int(limit)

@@ -116,7 +116,7 @@ func (a *attempt) recordOutcome(v *verdict, now time.Time) {
 		a.kind.timeout.Record(a.handled, v.breaker)
 	}
 	if v.destination != "" && v.destination != a.job.Destination {
-		a.w.destinations.Record(v.destination, now, v.breaker)
+		a.w.destinations.Record(now, pools.Request{Destination: v.destination, Places: a.w.places(a.kind)}, v.breaker)
 		v.breaker = breaker.OutcomeIgnored
 	}
 }

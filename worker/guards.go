@@ -174,7 +174,9 @@ func (a *attempt) admit(context.Context) (verdict, bool) {
 		return verdict{}, false
 	}
 	now := time.Now()
-	permit, ok := a.w.destinations.Admit(now, pools.Request{Destination: a.job.Destination, Class: a.queue.class(), Retry: a.job.Attempt > 1})
+	permit, ok := a.w.destinations.Admit(now, pools.Request{
+		Destination: a.job.Destination, Class: a.queue.class(), Retry: a.job.Attempt > 1, Places: a.w.places(a.kind),
+	})
 	if !ok.OK() {
 		return a.refused(ok, now), true
 	}

@@ -20,6 +20,7 @@ type pool struct {
 	name string
 	*pools.Bulkhead
 	waiting  int
+	most     int             // of places, where an adaptive size is at its highest
 	adaptive *adaptive.Limit // nil if the size is fixed
 
 	mu      sync.Mutex
@@ -190,7 +191,7 @@ func newPool(name string, size, room int, cfg KindConfig) (*pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &pool{name: name, Bulkhead: b, waiting: room, size: size}
+	p := &pool{name: name, Bulkhead: b, waiting: room, most: size, size: size}
 	if cfg.Bulkhead > 0 && cfg.Adaptive.Adapts() {
 		limit := cfg.Adaptive
 		limit.Max = size

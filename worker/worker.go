@@ -11,6 +11,7 @@ import (
 
 	"github.com/caisson-go/caisson/dlq"
 	"github.com/caisson-go/caisson/idempotency"
+	"github.com/caisson-go/caisson/internal/pause"
 	"github.com/caisson-go/caisson/pools"
 	"github.com/caisson-go/caisson/pools/breaker"
 )
@@ -230,9 +231,20 @@ func (w *Worker) startBackground(stop, settling context.Context) *sync.WaitGroup
 	wg.Go(func() { w.heartbeat.run(settling) })
 	wg.Go(func() { w.cleanUp(stop) })
 	wg.Go(func() { w.storeHealth.probe(stop) })
+	wg.Go(func() { w.judge(settling) })
 	wg.Go(func() { w.hold.run(stop) })
 	wg.Go(func() { w.inspect(stop) })
 	return &wg
+}
+
+// judgeEvery is how often the ages of calls in flight are looked at.
+const judgeEvery = 500 * time.Millisecond
+
+// judge opens the breakers of destinations that answer nothing, long before timeouts tell of it.
+func (w *Worker) judge(ctx context.Context) {
+	for pause.For(ctx, judgeEvery) {
+		w.destinations.Judge(time.Now())
+	}
 }
 
 // Ready returns nil while the worker can take jobs: it runs, every subscription is live, and the store answers. Else it says why not.

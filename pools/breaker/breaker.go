@@ -45,6 +45,14 @@ func (b *Breaker) changed(now time.Time, ch Change) {
 	}
 }
 
+// SetPlaces says how many calls can be in flight at once; zero if nobody knows. It decides how many failures in a row open the breaker, and
+// how many calls are spent on finding out.
+func (b *Breaker) SetPlaces(now time.Time, n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.circuit.SetPlaces(n, stamp.Of(now))
+}
+
 // Permit is the right to make one call. Hand it on by pointer: a copy could be completed a second time. The zero Permit does nothing.
 // It is safe for concurrent use.
 type Permit struct {
@@ -59,7 +67,8 @@ func (b *Breaker) Admit(now time.Time) (Permit, time.Duration) {
 	defer b.unlock()
 	at := stamp.Of(now)
 	b.circuit.Settle(&b.rules, at)
-	if wait := b.circuit.Check(&b.rules, at); wait > 0 {
+	b.changed(now, b.circuit.Judge(&b.rules, at, stamp.Never))
+	if wait := b.circuit.Check(&b.rules, at, b.out); wait > 0 {
 		return Permit{}, wait
 	}
 	step, held := b.circuit.RampHolds(&b.rules, at)
@@ -105,7 +114,7 @@ func (p *Permit) Retry(now time.Time) time.Duration {
 func (b *Breaker) Peek(now time.Time) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.circuit.Check(&b.rules, stamp.Of(now))
+	return b.circuit.Check(&b.rules, stamp.Of(now), b.out)
 }
 
 // State is the current state. An open breaker whose time is over stays open until the first probe asks.
@@ -153,6 +162,8 @@ type Snapshot struct {
 	Calls    int `json:"calls"`
 	Failures int `json:"failures"`
 	Slow     int `json:"slow"`
+	// InARow counts the failures since a call was answered that started before them.
+	InARow int `json:"in_a_row"`
 	// FailedRounds is how often in a row the probes failed.
 	FailedRounds int `json:"failed_rounds"`
 }
@@ -164,9 +175,9 @@ func (b *Breaker) Snapshot(now time.Time) Snapshot {
 	at := stamp.Of(now)
 	calls := b.circuit.Calls(&b.rules, at)
 	s := Snapshot{
-		State: b.circuit.State(), Override: b.circuit.Override(), Wait: b.circuit.Check(&b.rules, at), InUse: b.out,
+		State: b.circuit.State(), Override: b.circuit.Override(), Wait: b.circuit.Check(&b.rules, at, b.out), InUse: b.out,
 		Calls: int(calls.Completed), Failures: int(calls.Failed), Slow: int(calls.Slow), //nolint:gosec // far below
-		FailedRounds: b.circuit.FailedRounds(),
+		InARow: b.circuit.InARow(), FailedRounds: b.circuit.FailedRounds(),
 	}
 	if since, ok := b.circuit.OpenSince(); ok {
 		s.OpenSince = stamp.Time(now, since)

@@ -1,13 +1,14 @@
 package breaker
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 )
 
 var t0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -23,8 +24,11 @@ type rig struct {
 	trail []Transition
 }
 
+// newRig returns one that stays open for 30 s unless cfg says otherwise.
 func newRig(t *testing.T, cfg Config) *rig {
 	t.Helper()
+	cfg.OpenFor, cfg.OpenGrowth = cmp.Or(cfg.OpenFor, 30*time.Second), cmp.Or(cfg.OpenGrowth, 1)
+	cfg.OpenMax = cmp.Or(cfg.OpenMax, max(cfg.OpenFor, 15*time.Minute))
 	r := &rig{t: t}
 	b, err := newBreaker(cfg, half)
 	if err != nil {
@@ -84,9 +88,22 @@ func times(n int, o Outcome) []Outcome {
 func opened(t *testing.T, cfg Config) *rig {
 	t.Helper()
 	r := newRig(t, cfg)
-	r.calls(t0, times(r.rules.MinimumCalls, OutcomeFailure)...)
+	r.calls(t0, times(min(r.rules.MinimumCalls, inARowMany), OutcomeFailure)...)
 	r.state(StateOpen)
 	return r
+}
+
+// mixed returns so many outcomes of each, one after the other, as long as there are both.
+func mixed(bad, good int, o Outcome) (list []Outcome) {
+	for ; bad > 0 || good > 0; bad, good = bad-1, good-1 {
+		if bad > 0 {
+			list = append(list, o)
+		}
+		if good > 0 {
+			list = append(list, OutcomeSuccess)
+		}
+	}
+	return list
 }
 
 func TestBreaker1CompletingTwiceIsANoOp(t *testing.T) {
@@ -151,7 +168,7 @@ func TestBreaker1SlowCalls(t *testing.T) {
 	}
 	r.state(StateOpen)
 	want := []Transition{{From: StateClosed, To: StateOpen, Reason: TransitionReasonSlowRate, At: t0.Add(time.Second + 1)}}
-	if diff := cmp.Diff(want, r.trail); diff != "" {
+	if diff := gocmp.Diff(want, r.trail); diff != "" {
 		t.Error(diff)
 	}
 
@@ -171,7 +188,7 @@ func TestBreaker2ResultsOfAnOlderGenerationAreDropped(t *testing.T) {
 	for range 5 {
 		late = append(late, r.admit(t0))
 	}
-	r.calls(t0, OutcomeFailure, OutcomeFailure)
+	r.calls(t0, times(5, OutcomeFailure)...) // as many as nothing was heard of yet
 	r.state(StateOpen)
 	late[0].Done(at(time.Second), OutcomeSuccess)
 	r.state(StateOpen)
@@ -243,8 +260,10 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 		{name: "slow 10,000", cfg: Config{MinimumCalls: 20_000}, good: 10_000, bad: 10_000, want: StateOpen, badOutcome: OutcomeSlow},
 		{name: "beyond 16 bits, below", cfg: Config{MinimumCalls: 140_000}, good: 70_001, bad: 69_999, want: StateClosed},
 		{name: "beyond 16 bits, at", cfg: Config{MinimumCalls: 140_000}, good: 70_000, bad: 70_000, want: StateOpen},
-		{name: "one short of the minimum", cfg: Config{}, bad: 19, want: StateClosed},
-		{name: "at the minimum", cfg: Config{}, bad: 20, want: StateOpen},
+		{name: "one short of the minimum", cfg: Config{}, good: 11, bad: 12, want: StateClosed},
+		{name: "at the minimum", cfg: Config{}, good: 12, bad: 12, want: StateOpen},
+		{name: "one short of in a row", cfg: Config{}, bad: 9, want: StateClosed},
+		{name: "in a row", cfg: Config{}, bad: 10, want: StateOpen},
 		{name: "a third, rounded", cfg: Config{FailurePercent: new(34), MinimumCalls: 3}, good: 2, bad: 1, want: StateClosed},
 		{name: "a third", cfg: Config{FailurePercent: new(33), MinimumCalls: 3}, good: 2, bad: 1, want: StateOpen},
 	} {
@@ -253,8 +272,7 @@ func TestBreaker4ThresholdIsExact(t *testing.T) {
 			if tt.badOutcome == OutcomeIgnored {
 				tt.badOutcome = OutcomeFailure
 			}
-			// Failures first, so that the last call, a success where there is one, completes the minimum.
-			r.calls(t0, append(times(tt.bad, tt.badOutcome), times(tt.good, OutcomeSuccess)...)...)
+			r.calls(t0, mixed(tt.bad, tt.good, tt.badOutcome)...) // a success completes the minimum, where there is one
 			r.state(tt.want)
 		})
 	}
@@ -382,7 +400,7 @@ func TestBreaker6OpenTimeGrowsAndIsBounded(t *testing.T) {
 	now = now.Add(3 * time.Second)
 	r.calls(now, OutcomeSuccess)
 	r.state(StateClosed)
-	r.calls(now, times(20, OutcomeFailure)...)
+	r.calls(now, times(inARowMany, OutcomeFailure)...)
 	r.refused(now, time.Second) // a good round starts it over
 }
 
@@ -451,7 +469,7 @@ func TestBreaker7HooksAreOrderedAndMayPanicOrCallBack(t *testing.T) {
 	p, _ := b.Admit(t0)
 	p.Done(t0, OutcomeFailure)
 	want := []TransitionReason{TransitionReasonFailureRate, "end of hook", TransitionReasonForcedClosed, TransitionReasonReset}
-	if diff := cmp.Diff(want, trail); diff != "" {
+	if diff := gocmp.Diff(want, trail); diff != "" {
 		t.Error(diff)
 	}
 	if n := b.HookPanics(); n != 1 {
@@ -484,7 +502,7 @@ func TestBreakerConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for want, cfg := range map[string]Config{
 		"failure percent": {FailurePercent: new(101)}, "slow percent": {SlowPercent: new(101)}, "window": {Window: time.Millisecond},
-		"minimum calls": {MinimumCalls: -1}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},
+		"minimum calls": {MinimumCalls: -1}, "hung after": {HungAfter: new(-time.Second)}, "open for": {OpenFor: -1}, "open growth": {OpenGrowth: 0.5},
 		"open max": {OpenFor: time.Minute, OpenMax: time.Second}, "open jitter": {OpenJitter: new(1.0)}, "probes 101": {Probes: 101},
 		"probes to close": {Probes: 2, ProbesToClose: 3}, "probe lease": {ProbeLease: -1},
 	} {
@@ -497,9 +515,12 @@ func TestBreakerConfigIsChecked(t *testing.T) {
 func TestDefaultsAndPresets(t *testing.T) {
 	t.Parallel()
 	d := Config{}.WithDefaults()
-	if *d.FailurePercent != 50 || *d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 20 || d.OpenFor != 30*time.Second ||
-		*d.OpenJitter != 0.2 || d.OpenGrowth != 1 || d.Probes != 5 || d.ProbesToClose != 4 {
+	if *d.FailurePercent != 50 || *d.SlowPercent != 50 || d.Window != 30*time.Second || d.MinimumCalls != 24 || d.OpenFor != 5*time.Second ||
+		*d.OpenJitter != 0.2 || d.OpenGrowth != 1.5 || d.OpenMax != 30*time.Second || *d.HungAfter != 4*time.Second || d.Probes != 5 || d.ProbesToClose != 4 {
 		t.Errorf("%+v", d)
+	}
+	if n := Optional().WithDefaults().MinimumCalls; n != 92 {
+		t.Errorf("at 25 %%: a minimum of %d calls", n)
 	}
 	for _, c := range []Config{{}, Webhook(), Critical(), Optional()} {
 		if err := c.WithDefaults().Validate(); err != nil {

@@ -10,10 +10,12 @@ import (
 // Circuit is the state machine of a breaker in few bytes, for an owner that has a lock: most programs want [Breaker]. The zero Circuit is
 // closed. Times are nanoseconds since any fixed moment.
 type Circuit struct {
-	win *window   // nil until a call completed since the last transition
-	deg *degraded // nil for the healthy majority
+	win    *window   // nil until a call completed since the last transition
+	deg    *degraded // nil for the healthy majority
+	streak streak
 	// gen rises with each transition and reset; results of an older generation are dropped.
 	gen      uint32
+	places   uint16 // how many calls can be in flight; 0 if nobody knows
 	state    State
 	override Override
 }
@@ -40,9 +42,10 @@ func (c *Circuit) degrade() *degraded {
 
 // Trial is one call as the circuit sees it.
 type Trial struct {
-	start int64
-	gen   uint32
-	probe bool
+	start  int64
+	gen    uint32
+	number uint32
+	probe  bool
 }
 
 // Start is when the call was admitted.
@@ -54,9 +57,9 @@ func (c *Circuit) State() State { return c.state }
 // Override is the operator's word.
 func (c *Circuit) Override() Override { return c.override }
 
-// Closed reports that nothing is to be asked: closed, not overridden, no ramp.
+// Closed reports that nothing is to be asked: closed, not overridden, no ramp, and the last call was answered.
 func (c *Circuit) Closed() bool {
-	return c.deg == nil && c.state == StateClosed && c.override == OverrideNone
+	return c.deg == nil && c.state == StateClosed && c.override == OverrideNone && (c.win == nil || c.win.endings == nil)
 }
 
 // FailedRounds is how often in a row the probes failed.
@@ -90,11 +93,11 @@ func (ch Change) At(now time.Time, destination string) Transition {
 	return Transition{Destination: destination, From: ch.From, To: ch.To, Reason: ch.Reason, At: now}
 }
 
-// probeHint is when to ask again while all probes are out: their results are not long in coming.
+// probeHint is when to ask again while calls are out whose results are waited for: they are not long in coming.
 const probeHint = int64(time.Second)
 
-// Check returns how long calls are refused; 0 if the next one may be admitted. It changes nothing.
-func (c *Circuit) Check(cfg *Rules, now int64) time.Duration {
+// Check returns how long calls are refused while so many are in flight; 0 if the next one may be admitted. It changes nothing.
+func (c *Circuit) Check(cfg *Rules, now int64, out int) time.Duration {
 	switch c.override {
 	case OverrideOpen:
 		return cfg.OpenFor
@@ -102,6 +105,10 @@ func (c *Circuit) Check(cfg *Rules, now int64) time.Duration {
 		return 0
 	}
 	switch c.state {
+	case StateClosed:
+		if c.holds(cfg, out) {
+			return time.Duration(probeHint)
+		}
 	case StateOpen:
 		return time.Duration(max(c.deg.until-now, 0))
 	case StateHalfOpen:
@@ -119,7 +126,7 @@ func (c *Circuit) Overtaken(cfg *Rules, now int64, t Trial) time.Duration {
 	case c.override == OverrideOpen:
 		return cfg.OpenFor
 	case c.override == OverrideNone && t.gen != c.gen && c.state != StateClosed:
-		return max(c.Check(cfg, now), time.Duration(probeHint))
+		return max(c.Check(cfg, now, 0), time.Duration(probeHint))
 	}
 	return 0
 }
@@ -151,7 +158,7 @@ func (c *Circuit) Admit(cfg *Rules, now int64) (t Trial, ch Change) {
 }
 
 // Trial is a call that is admitted while Closed.
-func (c *Circuit) Trial(now int64) Trial { return Trial{start: now, gen: c.gen} }
+func (c *Circuit) Trial(now int64) Trial { return Trial{start: now, gen: c.gen, number: c.begin(now)} }
 
 // ramping reports whether the breaker closed less than its ramp ago.
 func (c *Circuit) ramping(cfg *Rules, now int64) bool {
@@ -195,7 +202,7 @@ func (c *Circuit) Report(cfg *Rules, now int64, t Trial, o Outcome) Change {
 	}
 	switch c.state {
 	case StateClosed:
-		return c.Count(cfg, now, o)
+		return c.count(cfg, now, t, o)
 	case StateHalfOpen:
 		if t.probe {
 			return c.probed(cfg, now, t.start, o)
@@ -209,22 +216,42 @@ func (c *Circuit) Count(cfg *Rules, now int64, o Outcome) Change {
 	if o == OutcomeIgnored || c.state != StateClosed {
 		return Change{}
 	}
+	return c.count(cfg, now, c.Trial(now), o)
+}
+
+func (c *Circuit) count(cfg *Rules, now int64, t Trial, o Outcome) Change {
 	n := stamp.Slot(now, cfg.width)
 	if c.win == nil {
 		c.win = &window{head: n}
 	}
+	if o == OutcomeIgnored { // it may have parted failures that are in a row now
+		return c.judgeRun(cfg, now, c.ended(now, t.number, true))
+	}
 	c.win.record(n, o)
-	t := c.win.sum()
-	if t.calls < uint64(cfg.MinimumCalls) {
+	run := uint32(0)
+	if o == OutcomeFailure {
+		run = c.ended(now, t.number, false)
+	} else {
+		c.answered(now, t.number, now-t.start)
+	}
+	if sum := c.win.sum(); sum.calls >= uint64(cfg.MinimumCalls) { //nolint:gosec // at least 1
+		sum.calls += uint64(c.unheard()) // else quick failures would be compared with the few answers that are as quick
+		switch {
+		case sum.reaches(sum.failures, cfg.failures):
+			return c.trip(cfg, now, TransitionReasonFailureRate)
+		case sum.reaches(sum.slow, cfg.slow):
+			return c.trip(cfg, now, TransitionReasonSlowRate)
+		}
+	}
+	return c.judgeRun(cfg, now, run)
+}
+
+// judgeRun opens the breaker if that many failures in a row are enough.
+func (c *Circuit) judgeRun(cfg *Rules, now int64, run uint32) Change {
+	if cfg.failures == 0 || run < c.enough() || run < c.needed(cfg) {
 		return Change{}
 	}
-	switch {
-	case t.reaches(t.failures, cfg.failures):
-		return c.trip(cfg, now, TransitionReasonFailureRate)
-	case t.reaches(t.slow, cfg.slow):
-		return c.trip(cfg, now, TransitionReasonSlowRate)
-	}
-	return Change{}
+	return c.trip(cfg, now, TransitionReasonFailuresInARow)
 }
 
 // probed records the result of a probe. The result of one whose lease ran out is ignored.
@@ -282,6 +309,7 @@ func (c *Circuit) move(now int64, to State, reason TransitionReason) Change {
 	}
 	c.gen++
 	c.state, c.win = to, nil
+	c.streak = streak{longest: c.streak.longest}
 	t.since, t.probes, t.good, t.bad, t.ramping = now, nil, 0, 0, false
 	return ch
 }

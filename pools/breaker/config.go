@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// Config tunes a breaker. A pointer is a field that can be switched off: nil is the default. The zero value is the default: 50 % failures or slow calls within 30 s and at least
-// 20 calls open it for 30 s, then 4 of 5 probes must succeed.
+// Config tunes a breaker. A pointer is a field that can be switched off: nil is the default. The zero value is the default: 50 % failures
+// or slow calls of at least 24 within 30 s open it for 5 s, and each time that the probes fail for half as long again, up to 30 s; then 4
+// of 5 probes must succeed.
+//
+// However few calls there are, 8 failures in a row open it as well, or 10 where more than 4 calls can be in flight.
 type Config struct {
 	// FailurePercent of the completed calls in the window opens the breaker when it is reached. 1 to 100. Nil means 50.
 	// Zero means that failures never open it.
@@ -21,14 +24,20 @@ type Config struct {
 	SlowAfter *time.Duration
 	// Window is how far back completed calls count. It has ten buckets. Zero means 30 s. At least 1 s.
 	Window time.Duration
-	// MinimumCalls is how many completed calls the window must hold before the breaker may open. Zero means 20.
+	// MinimumCalls is how many completed calls the window must hold before a percentage may open the breaker. The percentage is that of
+	// them and of the calls in flight that started after the last answered one. Zero means so
+	// many that an independent 5 % of failures does it less than once in 100 months: 24 for 50 % within 30 s, 92 for 25 %.
 	MinimumCalls int
-	// OpenFor is how long the breaker stays open at first. Zero means 30 s.
+	// HungAfter is the age from which a call in flight counts as a failure where that many in a row are as old, or failed; see
+	// [Circuit.Judge]. It is never less than twice what answered calls take at the most. Nil means 4 s. Zero means never: a call that hangs
+	// counts when it ends.
+	HungAfter *time.Duration
+	// OpenFor is how long the breaker stays open at first. Zero means 5 s.
 	OpenFor time.Duration
 	// OpenGrowth multiplies the open time each time that the probes fail: min(OpenFor * OpenGrowth^n, OpenMax).
-	// Zero means 1: no growth.
+	// Zero means 1.5. One means no growth.
 	OpenGrowth float64
-	// OpenMax bounds the grown open time, before jitter. Zero means 15 min, or OpenFor if that is longer.
+	// OpenMax bounds the grown open time, before jitter. Zero means 30 s, or OpenFor if that is longer.
 	OpenMax time.Duration
 	// OpenJitter spreads the open time by plus or minus this share, so that a fleet does not probe in step.
 	// Nil means 0.2. Zero means none. Below 1.
@@ -54,6 +63,7 @@ const rampAll = 1 << 16
 func Webhook() Config {
 	return Config{
 		FailurePercent: new(80), SlowPercent: new(80), Window: 10 * time.Minute, MinimumCalls: 5, OpenFor: 5 * time.Minute,
+		OpenGrowth: 1, OpenMax: 15 * time.Minute,
 	}
 }
 
@@ -79,16 +89,29 @@ func (c Config) WithDefaults() Config {
 	c.SlowPercent = cmp.Or(c.SlowPercent, new(50))
 	c.SlowAfter = cmp.Or(c.SlowAfter, new(time.Duration))
 	c.Window = cmp.Or(c.Window, 30*time.Second)
-	c.MinimumCalls = cmp.Or(c.MinimumCalls, 20)
-	c.OpenFor = cmp.Or(c.OpenFor, 30*time.Second)
-	c.OpenGrowth = cmp.Or(c.OpenGrowth, 1)
-	c.OpenMax = cmp.Or(c.OpenMax, max(c.OpenFor, 15*time.Minute))
+	c.MinimumCalls = cmp.Or(c.MinimumCalls, minimumFor(c.lowest(), c.Window))
+	c.HungAfter = cmp.Or(c.HungAfter, new(4*time.Second))
+	c.OpenFor = cmp.Or(c.OpenFor, 5*time.Second)
+	c.OpenGrowth = cmp.Or(c.OpenGrowth, 1.5)
+	c.OpenMax = cmp.Or(c.OpenMax, max(c.OpenFor, 30*time.Second))
 	c.OpenJitter = cmp.Or(c.OpenJitter, new(0.2))
 	c.Probes = cmp.Or(c.Probes, 5)
 	c.ProbesToClose = cmp.Or(c.ProbesToClose, (4*c.Probes+4)/5)
 	c.ProbeLease = cmp.Or(c.ProbeLease, time.Minute)
 	c.Ramp = cmp.Or(c.Ramp, new(time.Duration))
 	return c
+}
+
+// lowest is the lower of the two thresholds, of those that are not switched off.
+func (c *Config) lowest() int {
+	switch failures, slow := *c.FailurePercent, *c.SlowPercent; {
+	case failures <= 0:
+		return slow
+	case slow <= 0:
+		return failures
+	default:
+		return min(failures, slow)
+	}
 }
 
 // Over fills the zero fields of c from base.
@@ -99,6 +122,7 @@ func (c Config) Over(base Config) Config {
 		SlowAfter:      cmp.Or(c.SlowAfter, base.SlowAfter),
 		Window:         cmp.Or(c.Window, base.Window),
 		MinimumCalls:   cmp.Or(c.MinimumCalls, base.MinimumCalls),
+		HungAfter:      cmp.Or(c.HungAfter, base.HungAfter),
 		OpenFor:        cmp.Or(c.OpenFor, base.OpenFor),
 		OpenGrowth:     cmp.Or(c.OpenGrowth, base.OpenGrowth),
 		OpenMax:        cmp.Or(c.OpenMax, base.OpenMax),
@@ -125,6 +149,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("window %v: use at least 1s", c.Window)
 	case c.MinimumCalls < 1:
 		return fmt.Errorf("minimum calls %d: use at least 1", c.MinimumCalls)
+	case *c.HungAfter < 0:
+		return fmt.Errorf("hung after %v: use a positive duration, or 0 for never", *c.HungAfter)
 	case c.OpenFor < time.Millisecond:
 		return fmt.Errorf("open for %v: use at least 1ms", c.OpenFor)
 	case !(c.OpenGrowth >= 1 && c.OpenGrowth <= 100):
@@ -158,6 +184,7 @@ type Rules struct {
 	Config
 	failures, slow  int   // percent; 0 for never
 	slowAfter, ramp int64 // 0 for none
+	hungAfter       int64 // 0 for never
 	width           int64 // of a bucket
 	random          func() float64
 }
@@ -165,7 +192,7 @@ type Rules struct {
 // NewRules returns the rules of a valid config whose defaults are filled in. random returns numbers uniform in [0,1), for jitter.
 func NewRules(c Config, random func() float64) Rules {
 	return Rules{
-		Config: c, failures: *c.FailurePercent, slow: *c.SlowPercent, slowAfter: int64(*c.SlowAfter), ramp: int64(*c.Ramp),
+		Config: c, failures: *c.FailurePercent, slow: *c.SlowPercent, slowAfter: int64(*c.SlowAfter), ramp: int64(*c.Ramp), hungAfter: int64(*c.HungAfter),
 		width: int64(c.Window) / buckets, random: random,
 	}
 }

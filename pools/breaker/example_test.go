@@ -23,5 +23,5 @@ func Example() {
 	fmt.Println("ask again in", wait)
 	// Output:
 	// closed -> open: failure_rate
-	// ask again in 30s
+	// ask again in 5s
 }

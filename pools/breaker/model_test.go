@@ -18,7 +18,8 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 			SlowPercent:    new(rapid.IntRange(1, 100).Draw(t, "slow percent")),
 			SlowAfter:      new(time.Duration(rapid.IntRange(0, 3).Draw(t, "slow after")) * time.Second),
 			Window:         time.Duration(rapid.IntRange(1, 30).Draw(t, "window")) * time.Second,
-			MinimumCalls:   rapid.IntRange(1, 8).Draw(t, "minimum"),
+			MinimumCalls:   rapid.SampledFrom([]int{1, 3, 8, 30}).Draw(t, "minimum"),
+			HungAfter:      new(time.Duration(0)),
 			OpenFor:        5 * time.Second, OpenGrowth: 2, OpenMax: 17 * time.Second, OpenJitter: new(0.0),
 			Probes:     rapid.IntRange(1, 4).Draw(t, "probes"),
 			ProbeLease: time.Duration(rapid.IntRange(1, 10).Draw(t, "lease")) * time.Second,
@@ -29,6 +30,9 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := breakermodel.New(cfg)
+		m.Places = rapid.SampledFrom([]int{0, 1, 2, 4, 5, 20}).Draw(t, "places")
+		b.SetPlaces(time.Time{}, m.Places)
+		sick := false
 		permits, next, now := map[int]*breaker.Permit{}, 0, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 		ids := func() []int {
 			list := []int{}
@@ -43,6 +47,7 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 			"wait": func(t *rapid.T) {
 				now = now.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "quarter seconds")) * 250 * time.Millisecond)
 			},
+			"turn": func(t *rapid.T) { sick = rapid.Bool().Draw(t, "sick") },
 			"admit": func(t *rapid.T) {
 				peek := b.Peek(now)
 				p, v := b.Admit(now)
@@ -57,7 +62,7 @@ func TestBreakerMatchesTheModel(t *testing.T) {
 			"done": func(t *rapid.T) { // permits stay in the map, so that some are completed twice
 				if list := ids(); len(list) > 0 {
 					id := rapid.SampledFrom(list).Draw(t, "permit")
-					o := rapid.SampledFrom([]breaker.Outcome{breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeSlow, breaker.OutcomeIgnored}).Draw(t, "outcome")
+					o := rapid.SampledFrom(breakermodel.Outcomes(sick)).Draw(t, "outcome")
 					permits[id].Done(now, o)
 					m.Done(id, now, o)
 				}

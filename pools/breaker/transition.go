@@ -9,6 +9,8 @@ type TransitionReason string
 const (
 	TransitionReasonFailureRate     TransitionReason = "failure_rate"
 	TransitionReasonSlowRate        TransitionReason = "slow_rate"
+	TransitionReasonFailuresInARow  TransitionReason = "failures_in_a_row"
+	TransitionReasonNoAnswer        TransitionReason = "no_answer"
 	TransitionReasonOpenElapsed     TransitionReason = "open_elapsed"
 	TransitionReasonProbesSucceeded TransitionReason = "probes_succeeded"
 	TransitionReasonProbesFailed    TransitionReason = "probes_failed"

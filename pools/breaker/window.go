@@ -47,13 +47,15 @@ func (c *counts[N]) gather(i int) {
 	c.cells[i] = sum
 }
 
-// window counts the calls that completed in the last ten buckets. It starts with 16-bit counters, which is 80 bytes in all,
+// window counts the calls that completed in the last ten buckets. It starts with 16-bit counters, which is 88 bytes in all,
 // and moves to 32-bit ones when a window holds more than 65,535 calls.
 type window struct {
 	head  uint32 // slot of the newest bucket
 	pos   uint8  // index of the newest bucket
 	small counts[uint16]
 	large *counts[uint32]
+
+	endings *endings // nil while the newest call that ended was answered
 }
 
 // advance moves to slot n. Time that runs backwards stays in the newest bucket.

@@ -213,7 +213,7 @@ func (r *rig) start(observe func(webhook.Attempt), also ...worker.Observer) (sto
 	sender.Register(registry)
 	registry.Configure(webhook.KindDeliver, func(k *worker.KindConfig) { k.MaxAttempts = maxAttempts })
 	breaker := breaker.Webhook()
-	breaker.MinimumCalls = 1_000_000
+	breaker.FailurePercent = new(0)
 	w, err := worker.New(worker.Config{
 		Broker: r.broker, Queues: []worker.QueueConfig{{Name: r.queue}}, Registry: registry, Store: r.claims, DeadLetters: r.dead, Concurrency: 10, Observers: append(also, r),
 		Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{

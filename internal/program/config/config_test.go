@@ -57,8 +57,8 @@ func mustLoad(t *testing.T, file string, env []string, flags map[string]string) 
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	breaker := Breaker{FailurePercent: 50, SlowPercent: 50, Window: 30 * time.Second, MinCalls: 20, Open: 30 * time.Second, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
-	webhookBreaker := Breaker{FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinCalls: 5, Open: 5 * time.Minute, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
+	breaker := Breaker{FailurePercent: 50, SlowPercent: 50, Window: 30 * time.Second, HungAfter: 4 * time.Second, Open: 5 * time.Second, OpenGrowth: 1.5, OpenMax: 30 * time.Second, Probes: 5, ProbeSuccesses: 4}
+	webhookBreaker := Breaker{FailurePercent: 80, SlowPercent: 80, Window: 10 * time.Minute, MinCalls: 5, HungAfter: 4 * time.Second, Open: 5 * time.Minute, OpenGrowth: 1, OpenMax: 15 * time.Minute, Probes: 5, ProbeSuccesses: 4}
 	rabbitmq := RabbitMQ{
 		URLs: []SecretURL{{"amqp://guest:guest@127.0.0.1:5672/"}}, Prefix: "cs1.", Heartbeat: 10 * time.Second, ConsumerTimeout: 30 * time.Minute,
 		MaxBody: 16 << 20, DeliveryLimit: 1000, Window: 256,
@@ -130,7 +130,7 @@ func TestWholeFile(t *testing.T) {
 		t.Errorf("kind %+v", k)
 	}
 	d := c.Destinations.For("sendgrid")
-	if d.Rate != 100 || d.Breaker.FailurePercent != 25 || d.Breaker.MinCalls != 20 || d.Concurrency != 10 {
+	if d.Rate != 100 || d.Breaker.FailurePercent != 25 || d.Breaker.HungAfter != 4*time.Second || d.Concurrency != 10 {
 		t.Errorf("the override is not completed from the default: %+v", d)
 	}
 	if other := c.Destinations.For("other"); other != c.Destinations.Default {

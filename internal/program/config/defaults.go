@@ -52,10 +52,11 @@ func fromCode() map[string]any {
 }
 
 func addBreaker(defaults map[string]any, section string, c breaker.Config) {
+	minimum := c.MinimumCalls // zero follows from the rest
 	c = c.WithDefaults()
 	for key, value := range map[string]any{
 		"failure_percent": *c.FailurePercent, "slow_percent": *c.SlowPercent, "slow_after": *c.SlowAfter, "window": c.Window,
-		"min_calls": c.MinimumCalls, "open": c.OpenFor, "open_growth": c.OpenGrowth, "open_max": c.OpenMax, "probes": c.Probes,
+		"min_calls": minimum, "hung_after": *c.HungAfter, "open": c.OpenFor, "open_growth": c.OpenGrowth, "open_max": c.OpenMax, "probes": c.Probes,
 		"probe_successes": c.ProbesToClose, "ramp": *c.Ramp,
 	} {
 		defaults[section+key] = value

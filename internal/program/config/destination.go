@@ -42,7 +42,8 @@ type Breaker struct {
 	SlowPercent    int           `key:"slow_percent" min:"1" max:"100" doc:"Share of slow calls in the window at which it opens."`
 	SlowAfter      time.Duration `key:"slow_after" min:"0s" doc:"A call that takes longer is slow. 0s: no call is."`
 	Window         time.Duration `key:"window" min:"1s" max:"1h" doc:"How far back calls count."`
-	MinCalls       int           `key:"min_calls" min:"1" doc:"Calls in the window below which it never opens."`
+	MinCalls       int           `key:"min_calls" min:"0" doc:"Calls in the window below which no percentage opens it. 0: so many that 5 % of failures by chance do it less than once in 100 months (24 at 50 % within 30 s). However few there are, 8 failures in a row open it, or 10 where more than 4 calls can be in flight."`
+	HungAfter      time.Duration `key:"hung_after" min:"0s" max:"24h" doc:"Age from which a call in flight counts as failed, where that many in a row are as old or failed; at least twice what answered calls take. 0s: a call that hangs counts when its timeout ends it."`
 	Open           time.Duration `key:"open" min:"10ms" max:"24h" doc:"How long it stays open before it probes, +-20 %."`
 	OpenGrowth     float64       `key:"open_growth" min:"1" max:"100" doc:"Multiplies the open time each time that the probes fail. 1: it does not grow."`
 	OpenMax        time.Duration `key:"open_max" min:"10ms" max:"24h" doc:"What the open time grows to at most; open, if that is longer."`

@@ -69,7 +69,7 @@ func TestDestinations(t *testing.T) {
 		"CAISSON_DESTINATIONS_OVERRIDES_SHOP_BREAKER_OPEN=20m")
 	want := pools.DestinationConfig{
 		Breaker: breaker.Config{
-			FailurePercent: new(25), SlowPercent: new(50), SlowAfter: new(time.Duration(0)), Window: 30 * time.Second, MinimumCalls: 20, OpenFor: 20 * time.Minute,
+			FailurePercent: new(25), SlowPercent: new(50), SlowAfter: new(time.Duration(0)), Window: 30 * time.Second, HungAfter: new(4 * time.Second), OpenFor: 20 * time.Minute,
 			OpenGrowth: 1.5, OpenMax: 20 * time.Minute, Probes: 5, ProbesToClose: 4, Ramp: new(2 * time.Minute),
 		},
 		Concurrency: new(7),
@@ -117,7 +117,7 @@ func TestEndpointLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	breaker := breaker.Config{
-		FailurePercent: new(80), SlowPercent: new(80), SlowAfter: new(time.Duration(0)), Window: 10 * time.Minute, MinimumCalls: 9, OpenFor: time.Minute, OpenGrowth: 1, Ramp: new(time.Duration(0)),
+		FailurePercent: new(80), SlowPercent: new(80), SlowAfter: new(time.Duration(0)), Window: 10 * time.Minute, MinimumCalls: 9, HungAfter: new(4 * time.Second), OpenFor: time.Minute, OpenGrowth: 1, Ramp: new(time.Duration(0)),
 		OpenMax: 15 * time.Minute, Probes: 5, ProbesToClose: 4,
 	}
 	want := map[string]pools.DestinationConfig{

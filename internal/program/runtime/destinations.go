@@ -84,6 +84,7 @@ func breakerOf(b config.Breaker) breaker.Config {
 		SlowAfter:      new(b.SlowAfter),
 		Window:         b.Window,
 		MinimumCalls:   b.MinCalls,
+		HungAfter:      new(b.HungAfter),
 		OpenFor:        b.Open,
 		OpenGrowth:     b.OpenGrowth,
 		OpenMax:        max(b.OpenMax, b.Open),

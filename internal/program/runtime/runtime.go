@@ -50,8 +50,12 @@ func Open(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.check(ctx); err != nil { // before a file is made for a worker that cannot start
+	breakers, err := a.check(ctx)
+	if err != nil { // before a file is made for a worker that cannot start
 		return nil, errors.Join(err, a.close())
+	}
+	if breakers != nil {
+		c.Logger.Warn("a breaker's percentages cannot open it while its destination hangs; failures in a row still do", "error", breakers)
 	}
 	r, err := open(ctx, c, a)
 	if err != nil {

@@ -100,7 +100,7 @@ func (o orders) work(ctx context.Context, cfg *config.Config, settings *Settings
 	}
 	defer deliveries.Close()
 	breaker := breaker.Webhook()
-	breaker.MinimumCalls = 1_000_000 // the receiver is not to be spared
+	breaker.FailurePercent = new(0) // the receiver is not to be spared
 	running, err := deliveries.Open(ServiceConfig{
 		Backends: open, Kinds: registry.Kinds(), Queue: cfg.Queues[0].Name, Breaker: breaker, Metrics: NewMetrics(), Logger: o.logger(),
 	})

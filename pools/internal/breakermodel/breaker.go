@@ -12,6 +12,7 @@ type Breaker struct {
 	State    breaker.State
 	Override breaker.Override
 	Until    time.Time // open: when probes may start
+	Places   int       // how many calls can be in flight; 0 if nobody knows
 
 	cfg     breaker.Config
 	gen     int
@@ -22,6 +23,12 @@ type Breaker struct {
 	good    int
 	bad     int
 	permits map[int]permit
+	calls   []*call // since it closed, in the order of their starts
+}
+
+type call struct {
+	done    bool
+	outcome breaker.Outcome
 }
 
 type event struct {
@@ -33,6 +40,7 @@ type permit struct {
 	gen   int
 	probe bool
 	start time.Time
+	call  *call // nil unless the breaker was closed
 }
 
 // New returns a closed breaker. The config has its defaults filled in, and no jitter.
@@ -60,6 +68,7 @@ func (m *Breaker) bucket(now time.Time) int64 {
 
 func (m *Breaker) enter(s breaker.State, now time.Time) {
 	m.State, m.since, m.events, m.probes, m.good, m.bad = s, now, nil, map[int]time.Time{}, 0, 0
+	m.calls = nil
 	m.gen++
 }
 
@@ -78,8 +87,11 @@ func (m *Breaker) Refuses(now time.Time) bool {
 	switch {
 	case m.Override == breaker.OverrideOpen:
 		return true
-	case m.Override == breaker.OverrideClosed, m.State == breaker.StateClosed:
+	case m.Override == breaker.OverrideClosed:
 		return false
+	case m.State == breaker.StateClosed:
+		failed := len(m.unanswered())
+		return m.Places > 0 && len(m.permits) > 0 && failed > 0 && failed+len(m.permits) >= max(8, 2*m.Places)
 	case m.State == breaker.StateOpen && now.Before(m.Until), m.State == breaker.StateHalfOpen && !m.freeProbes(now):
 		return true
 	}
@@ -97,6 +109,10 @@ func (m *Breaker) Admit(id int, now time.Time) (refused bool) {
 			m.enter(breaker.StateHalfOpen, now)
 		}
 		p.probe, m.probes[id] = true, now
+	}
+	if m.State == breaker.StateClosed {
+		p.call = &call{}
+		m.calls = append(m.calls, p.call)
 	}
 	p.gen = m.gen
 	m.permits[id] = p
@@ -124,9 +140,75 @@ func (m *Breaker) Done(id int, now time.Time, o breaker.Outcome) {
 		m.probed(o, now)
 		return
 	}
-	if m.State == breaker.StateClosed && o != breaker.OutcomeIgnored {
+	if m.State != breaker.StateClosed {
+		return
+	}
+	p.call.done, p.call.outcome = true, o
+	if o != breaker.OutcomeIgnored {
 		m.events = append(m.events, event{m.bucket(now), o})
 		m.evaluate(now)
+	}
+	if m.State == breaker.StateClosed && m.longestRun() >= m.enough() {
+		m.opens = 0
+		m.open(now)
+	}
+}
+
+// enough is how many failures in a row open it.
+func (m *Breaker) enough() int {
+	if m.Places > 0 && m.Places <= 4 {
+		return 8
+	}
+	return 10
+}
+
+// tail returns the calls that started after the last one that was answered, without those that were ignored.
+func (m *Breaker) tail() (list []*call) {
+	for _, c := range m.calls {
+		switch {
+		case c.done && c.outcome == breaker.OutcomeIgnored:
+		case c.done && c.outcome != breaker.OutcomeFailure:
+			list = nil
+		default:
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// unanswered returns those of the tail that have failed.
+func (m *Breaker) unanswered() (list []*call) {
+	for _, c := range m.tail() {
+		if c.done {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// longestRun is the longest row of failures in the tail without a call in flight between them.
+func (m *Breaker) longestRun() (longest int) {
+	run := 0
+	for _, c := range m.tail() {
+		if run++; !c.done {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// Outcomes are what calls to a destination end in that is well, or sick.
+func Outcomes(sick bool) []breaker.Outcome {
+	if sick {
+		return []breaker.Outcome{
+			breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeFailure,
+			breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeIgnored,
+		}
+	}
+	return []breaker.Outcome{
+		breaker.OutcomeSuccess, breaker.OutcomeSuccess, breaker.OutcomeFailure, breaker.OutcomeFailure, breaker.OutcomeSlow,
+		breaker.OutcomeIgnored,
 	}
 }
 
@@ -159,7 +241,11 @@ func (m *Breaker) evaluate(now time.Time) {
 			}
 		}
 	}
-	if calls >= m.cfg.MinimumCalls && (failures*100 >= *m.cfg.FailurePercent*calls || slow*100 >= *m.cfg.SlowPercent*calls) {
+	if calls < m.cfg.MinimumCalls {
+		return
+	}
+	calls += len(m.tail()) - len(m.unanswered()) // those in flight that started after the last answered one
+	if failures*100 >= *m.cfg.FailurePercent*calls || slow*100 >= *m.cfg.SlowPercent*calls {
 		m.opens = 0
 		m.open(now)
 	}

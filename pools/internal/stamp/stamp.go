@@ -42,3 +42,13 @@ func Slot(at, width int64) uint32 {
 	}
 	return uint32(n)
 }
+
+// Moment numbers spans of about a millisecond (2^20 ns), in four bytes; it wraps, so take differences with [Since].
+func Moment(at int64) uint32 { return uint32(at >> momentBits) } //nolint:gosec // it wraps
+
+// Since is how long ago a moment was, to the safe side: up to a moment less. It is wrong after 26 days.
+func Since(now int64, moment uint32) int64 {
+	return int64(max(int32(Moment(now)-moment)-1, 0)) << momentBits //nolint:gosec // it wraps, which the difference bears
+}
+
+const momentBits = 20

@@ -1,0 +1,36 @@
+package pools
+
+import (
+	"time"
+
+	"github.com/caisson-go/caisson/pools/breaker"
+	"github.com/caisson-go/caisson/pools/internal/stamp"
+)
+
+// judgeGap is the longest time between two calls of Judge after which ages still tell something.
+const judgeGap = int64(2 * time.Second)
+
+// Judge opens the breakers of destinations whose calls hang: they are told by age, long before a timeout ends them, and while
+// nobody may ask for another call since all places are taken. Call it every half second. After a gap of more than 2 s, when the
+// process stood still and its calls with it, ages count anew.
+func (r *Destinations) Judge(now time.Time) {
+	at := stamp.Of(now)
+	if last := r.judged.Swap(at); last == 0 || at-last > judgeGap {
+		r.armed.Store(at)
+	}
+	armed := r.armed.Load()
+	for i := range r.shards {
+		r.judge(&r.shards[i], now, armed)
+	}
+	r.judge(&r.overflow, now, armed)
+}
+
+func (r *Destinations) judge(s *shard, now time.Time, armed int64) {
+	s.mu.Lock()
+	defer s.unlock()
+	for _, d := range s.m {
+		if d.out > 0 && d.circuit.State() == breaker.StateClosed {
+			d.notify(&s.guard, now, d.circuit.Judge(&d.s.breaker, stamp.Of(now), armed))
+		}
+	}
+}
