@@ -69,8 +69,8 @@ func TestBreakersOpen(t *testing.T) {
 				t.Run(fmt.Sprintf("timeout %v, bulkhead %d, refuses %t", timeout, places, refuses), func(t *testing.T) {
 					t.Parallel()
 					o := &sickness{refuses: refuses}
-					cfg := jobtest.Config{Worker: worker.Config{Concurrency: 20, Observers: []worker.Observer{o}}}
-					kind := worker.KindConfig{Timeout: timeout, Bulkhead: places, Waiting: new(0), Keyed: new(false)}
+					cfg := jobtest.Config{Worker: worker.Config{Concurrency: 40, Observers: []worker.Observer{o}}}
+					kind := worker.KindConfig{Timeout: timeout, Bulkhead: places, Keyed: new(false)} // others wait, so that no place is empty
 					inBench(t, cfg, kind, o.handle, func(t *testing.T, b *jobtest.Bench) {
 						o.begin()
 						jobsTo(b, "email.test", 400)
@@ -84,7 +84,7 @@ func TestBreakersOpen(t *testing.T) {
 						if places < 3 {
 							rounds = 8
 						}
-						if took := o.opened.Sub(o.began); took > time.Duration(rounds)*timeout+30*time.Second { // waits for places between the rounds
+						if took := o.opened.Sub(o.began); took > time.Duration(rounds)*timeout+10*time.Second {
 							t.Errorf("opened after %v: %s", took, o.reason)
 						}
 					})
