@@ -199,7 +199,7 @@ func TestBreakersOpen(t *testing.T) {
 // TestBreakersOpenNotOnRareErrors : at an independent 5 % of errors or timeouts no breaker opens, at any traffic.
 func TestBreakersOpenNotOnRareErrors(t *testing.T) {
 	t.Parallel()
-	seeds, calls := uint64(100), 2_000
+	seeds, calls := uint64(100), 500
 	if os.Getenv("SOAK") != "" {
 		calls = 400_000
 	}

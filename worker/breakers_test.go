@@ -54,6 +54,12 @@ func (o *sickness) Observe(e worker.Event) {
 	}
 }
 
+func (o *sickness) isOpen() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !o.opened.IsZero()
+}
+
 func (o *sickness) begin() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -64,7 +70,7 @@ func (o *sickness) begin() {
 func TestBreakersOpen(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{10 * time.Second, 30 * time.Second} {
-		for _, places := range []int{1, 2, 4, 6, 8, 12, 19} {
+		for _, places := range []int{1, 2, 4, 8, 19} {
 			for _, refuses := range []bool{false, true} {
 				t.Run(fmt.Sprintf("timeout %v, bulkhead %d, refuses %t", timeout, places, refuses), func(t *testing.T) {
 					t.Parallel()
@@ -73,8 +79,12 @@ func TestBreakersOpen(t *testing.T) {
 					kind := worker.KindConfig{Timeout: timeout, Bulkhead: places, Keyed: new(false)} // others wait, so that no place is empty
 					inBench(t, cfg, kind, o.handle, func(t *testing.T, b *jobtest.Bench) {
 						o.begin()
-						jobsTo(b, "email.test", 400)
-						b.Advance(10 * time.Minute)
+						jobsTo(b, "email.test", 3*places+10)
+						for range 20 {
+							if b.Advance(15 * time.Second); o.isOpen() {
+								break
+							}
+						}
 						o.mu.Lock()
 						defer o.mu.Unlock()
 						if o.opened.IsZero() || o.spent > max(8, 2*places) {
