@@ -11,26 +11,28 @@ import (
 const judgeGap = int64(2 * time.Second)
 
 // Judge opens the breakers of destinations whose calls hang: they are told by age, long before a timeout ends them, and while
-// nobody may ask for another call since all places are taken. Call it every half second. After a gap of more than 2 s, when the
-// process stood still and its calls with it, ages count anew.
-func (r *Destinations) Judge(now time.Time) {
+// nobody may ask for another call since all places are taken. Call it when a call begins, and every half second while it reports that
+// calls are in flight. After a gap of more than 2 s, when the process stood still and its calls with it, ages count anew.
+func (r *Destinations) Judge(now time.Time) (inFlight bool) {
 	at := stamp.Of(now)
 	if last := r.judged.Swap(at); last == 0 || at-last > judgeGap {
 		r.armed.Store(at)
 	}
 	armed := r.armed.Load()
 	for i := range r.shards {
-		r.judge(&r.shards[i], now, armed)
+		inFlight = r.judge(&r.shards[i], now, armed) || inFlight
 	}
-	r.judge(&r.overflow, now, armed)
+	return r.judge(&r.overflow, now, armed) || inFlight
 }
 
-func (r *Destinations) judge(s *shard, now time.Time, armed int64) {
+func (r *Destinations) judge(s *shard, now time.Time, armed int64) (inFlight bool) {
 	s.mu.Lock()
 	defer s.unlock()
 	for _, d := range s.m {
+		inFlight = inFlight || d.out > 0
 		if d.out > 0 && d.circuit.State() == breaker.StateClosed {
 			d.notify(&s.guard, now, d.circuit.Judge(&d.s.breaker, stamp.Of(now), armed))
 		}
 	}
+	return inFlight
 }

@@ -181,6 +181,10 @@ func (a *attempt) admit(context.Context) (verdict, bool) {
 		return a.refused(ok, now), true
 	}
 	a.permit = permit
+	select {
+	case a.w.calling <- struct{}{}:
+	default: // it has been told
+	}
 	return verdict{}, false
 }
 

@@ -38,6 +38,8 @@ type Worker struct {
 	// to this worker again, and count it.
 	unsubscribed chan struct{}
 
+	calling chan struct{} // hears of calls that begin
+
 	mu          sync.Mutex
 	state       state
 	unavailable error // why the broker lets nobody subscribe yet
@@ -69,7 +71,7 @@ func New(cfg Config) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("bulkheads: %w", err)
 	}
-	w := &Worker{cfg: cfg, kinds: kinds, pools: poolList, hardStop: make(chan struct{}), unsubscribed: make(chan struct{})}
+	w := &Worker{cfg: cfg, kinds: kinds, pools: poolList, hardStop: make(chan struct{}), unsubscribed: make(chan struct{}), calling: make(chan struct{}, 1)}
 	w.deadLetters, _ = cfg.DeadLetters.(dlq.Store)
 	w.storeHealth = newStoreHealth(w.observe)
 	if cfg.Store != nil {
@@ -242,8 +244,17 @@ const judgeEvery = 500 * time.Millisecond
 
 // judge opens the breakers of destinations that answer nothing, long before timeouts tell of it.
 func (w *Worker) judge(ctx context.Context) {
-	for pause.For(ctx, judgeEvery) {
-		w.destinations.Judge(time.Now())
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.calling:
+		}
+		for w.destinations.Judge(time.Now()) {
+			if !pause.For(ctx, judgeEvery) {
+				return
+			}
+		}
 	}
 }
 
