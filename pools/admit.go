@@ -46,9 +46,10 @@ func (r *Destinations) Admit(now time.Time, req Request) (Permit, Verdict) {
 	if req.Destination == "" {
 		return Permit{}, Verdict{}
 	}
-	s, d := r.entry(req.Destination, stamp.Of(now))
+	at := stamp.Of(now)
+	s, d := r.entry(req.Destination, at)
 	defer s.unlock()
-	d.places(req.Places, stamp.Of(now))
+	d.places(at, req.Places)
 	return d.admit(&s.guard, now, req.Retry, req.Class)
 }
 

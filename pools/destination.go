@@ -170,7 +170,7 @@ func (d *destination) plain(class Class) bool {
 }
 
 // places learns how many calls can be in flight: the most that anybody who calls has room for, within the limit on concurrency.
-func (d *destination) places(n int, now int64) {
+func (d *destination) places(now int64, n int) {
 	if n <= 0 {
 		return
 	}
@@ -178,7 +178,7 @@ func (d *destination) places(n int, now int64) {
 		n = min(n, limit)
 	}
 	if n > d.circuit.Places() {
-		d.circuit.SetPlaces(n, now)
+		d.circuit.SetPlaces(now, n)
 	}
 }
 
@@ -187,6 +187,7 @@ func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (P
 	at := stamp.Of(now)
 	d.touch(at)
 	if !retry && d.plain(class) && d.quick(at) {
+		g.out++
 		return Permit{g: g, d: d, trial: d.circuit.Trial(at), group: d.begin(at)}, Verdict{}
 	}
 	d.settled(at)
@@ -207,6 +208,7 @@ func (d *destination) admit(g *guard, now time.Time, retry bool, class Class) (P
 		}
 	}
 	group := d.begin(at)
+	g.out++
 	d.circuit.RampPass(step)
 	d.tat = d.rate().Take(d.tat, at)
 	last := budget.TryFirst
@@ -264,7 +266,7 @@ func (d *destination) evictable(at int64, idle time.Duration, needed bool) bool 
 // configure changes the settings and keeps permits, state and counts.
 func (d *destination) configure(at int64, s *settings) {
 	d.circuit.Configure(&d.s.breaker, &s.breaker, at)
-	d.circuit.SetPlaces(0, at) // whoever calls next says it anew
+	d.circuit.SetPlaces(at, 0) // whoever calls next says it anew
 	d.balance.Reset(&d.s.budget, &s.budget, at)
 	if s.lane == nil {
 		d.setLaned(false)

@@ -13,6 +13,7 @@ import (
 // guard is the lock that destinations share, and the hook that is called after it is released.
 type guard struct {
 	mu    sync.Mutex
+	out   int // permits of all of them
 	hooks *notify.Queue[breaker.Transition]
 }
 
@@ -46,6 +47,7 @@ func (p *Permit) finish(now time.Time, o breaker.Outcome, news bool) {
 		return
 	}
 	p.done = true
+	p.g.out--
 	at, start := stamp.Of(now), p.trial.Start()
 	p.d.touch(at)
 	p.d.adapt(start, at, o)
@@ -93,6 +95,7 @@ func (p *Permit) Cancel(now time.Time) {
 		return
 	}
 	p.done = true
+	p.g.out--
 	at, s := stamp.Of(now), p.d.s
 	p.d.release(at, p.group)
 	p.d.tat = p.d.rate().Undo(p.d.tat)

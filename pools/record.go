@@ -19,7 +19,7 @@ func (r *Destinations) Record(now time.Time, req Request, o breaker.Outcome) {
 	s, d := r.entry(req.Destination, at)
 	defer s.unlock()
 	d.touch(at)
-	d.places(req.Places, at)
+	d.places(at, req.Places)
 	d.balance.Record(&d.s.budget, at, budget.TryFirst, o)
 	d.notify(&s.guard, now, d.circuit.Count(&d.s.breaker, at, o))
 }

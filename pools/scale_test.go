@@ -93,3 +93,22 @@ func BenchmarkAdmissionAmongMany(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns/admission")
 	b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns/admission")
 }
+
+// BenchmarkJudgeAmongMany looks at the ages of calls in flight among 100,000 destinations.
+func BenchmarkJudgeAmongMany(b *testing.B) {
+	now := time.Now()
+	r, names := endpoints(b, now)
+	for _, calls := range []int{20, 512} {
+		b.Run(fmt.Sprintf("%d calls", calls), func(b *testing.B) {
+			for i := range calls {
+				p, _ := r.Admit(now, Request{Destination: names[i*many/calls]})
+				defer p.Done(now, breaker.OutcomeSuccess)
+			}
+			for b.Loop() {
+				if !r.Judge(now) {
+					b.Fatal("nothing is in flight")
+				}
+			}
+		})
+	}
+}

@@ -151,14 +151,16 @@ func TestMinimumOutOfReach(t *testing.T) {
 			own:  map[string]pools.DestinationConfig{"shop.test": {Concurrency: new(3), Breaker: breaker.Config{MinimumCalls: 10}}}, want: `destination "shop.test": min_calls 10 is never reached while jobs of kind "job" hang: with 3 at once`,
 		},
 		"default that nobody falls under": {
-			kind: worker.KindConfig{Destination: "shop.test", Bulkhead: 2}, def: breaker.Config{MinimumCalls: 20},
+			kind: worker.KindConfig{Destination: "https://Shop.test/hook", Bulkhead: 2}, def: breaker.Config{MinimumCalls: 20},
 			own: map[string]pools.DestinationConfig{"shop.test": {Breaker: breaker.Config{MinimumCalls: 2}}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			registry := worker.NewRegistry()
-			worker.Handle(registry, worker.Kind[struct{}]{Name: "job", Config: tt.kind}, func(context.Context, struct{}) error { return nil })
+			for version := range 2 { // which share a bulkhead, and are told as one
+				worker.Handle(registry, worker.Kind[struct{}]{Name: "job", Version: version + 1, Config: tt.kind}, func(context.Context, struct{}) error { return nil })
+			}
 			w, err := worker.New(worker.Config{
 				Broker: new(embedded.Broker), Registry: registry, DeadLetters: memoryRig(t).dead, Concurrency: 20,
 				Destinations: pools.DestinationsConfig{Default: pools.DestinationConfig{Breaker: tt.def}, ByName: tt.own},
@@ -167,6 +169,9 @@ func TestMinimumOutOfReach(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = w.CheckBreakers()
+			if err != nil && strings.Count(err.Error(), "never reached") != 1 {
+				t.Errorf("told more than once: %v", err)
+			}
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}

@@ -1,10 +1,12 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/caisson-go/caisson/pools"
 )
@@ -22,76 +24,54 @@ func (w *Worker) places(k *kind) int {
 // destinations with settings made elsewhere, such as webhooks, are named in except. It returns nil if there is none.
 func (w *Worker) CheckBreakers(except ...string) error {
 	cfg := w.cfg.Destinations
-	var errs []error
-	for _, k := range w.calledByDefault(except) {
-		if fault := w.unreachable(k, cfg.Default); fault != "" {
-			errs = append(errs, fmt.Errorf("breaker of destinations without settings of their own: %s", fault))
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(cfg.ByName)) {
-		faults := make(map[string]string)
-		callers := w.callers(name)
-		for _, k := range callers {
-			if fault := w.unreachable(k, cfg.ByName[name]); fault != "" {
-				faults[k.name] = fault
-			}
-		}
-		if len(callers) > 0 && len(faults) == len(callers) { // else some kind reaches it, which may be the one that calls
-			errs = append(errs, fmt.Errorf("breaker of destination %q: %s", name, faults[callers[0].name]))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// calledByDefault returns the kinds, one version each, whose jobs may call destinations that have no settings of their own.
-func (w *Worker) calledByDefault(except []string) []*kind {
-	var list []*kind
+	callers := make(map[string][]*kind)
 	for _, k := range w.kinds.all {
-		_, own := w.cfg.Destinations.ByName[k.config.Destination]
-		if own || slices.Contains(except, k.name) || slices.ContainsFunc(list, func(other *kind) bool { return other.name == k.name }) {
-			continue
-		}
-		list = append(list, k)
+		name := pools.NormalizeDestination(k.config.Destination)
+		callers[name] = append(callers[name], k)
 	}
-	return list
+	var faults []string
+	own := make(map[string]bool)
+	for _, raw := range slices.Sorted(maps.Keys(cfg.ByName)) {
+		name := pools.NormalizeDestination(raw)
+		own[name] = true
+		kinds := callers[name]
+		if kinds == nil {
+			kinds = w.kinds.all // nobody knows which
+		}
+		if list := w.unreachable(kinds, cfg.ByName[raw]); len(list) == len(kinds) { // else the kind that calls may reach it
+			faults = append(faults, fmt.Sprintf("breaker of destination %q: %s", name, list[0]))
+		}
+	}
+	others := slices.DeleteFunc(slices.Clone(w.kinds.all), func(k *kind) bool {
+		return own[pools.NormalizeDestination(k.config.Destination)] || slices.Contains(except, k.name)
+	})
+	for _, text := range slices.Compact(w.unreachable(others, cfg.Default)) { // versions of a kind often say the same
+		faults = append(faults, "breaker of destinations without settings of their own: "+text)
+	}
+	if faults == nil {
+		return nil
+	}
+	return errors.New(strings.Join(faults, "\n"))
 }
 
-// callers returns the kinds that are known to call a destination or, if none is, all.
-func (w *Worker) callers(name string) []*kind {
-	var list []*kind
-	for _, k := range w.kinds.all {
-		if pools.NormalizeDestination(k.config.Destination) == pools.NormalizeDestination(name) {
-			list = append(list, k)
+// unreachable says, for each of the kinds whose calls never meet a breaker's minimum while they all hang, by which numbers. A minimum that was not
+// set follows from the rest, and is never out of reach.
+func (w *Worker) unreachable(kinds []*kind, d pools.DestinationConfig) (faults []string) {
+	def := w.cfg.Destinations.Default
+	rules := d.Breaker.Over(def.Breaker)
+	if rules.MinimumCalls == 0 {
+		return nil
+	}
+	limit := cmp.Or(d.Concurrency, def.Concurrency)
+	for _, k := range kinds {
+		places := w.places(k)
+		if limit != nil && *limit > 0 {
+			places = min(places, *limit)
+		}
+		if reach := rules.Reach(places, k.config.Timeout); rules.MinimumCalls > reach {
+			faults = append(faults, fmt.Sprintf("min_calls %d is never reached while jobs of kind %q hang: with %d at once and a timeout of %s at most %d calls end within the window of %s: leave min_calls out, lower it to %d, or widen the window",
+				rules.MinimumCalls, k.name, places, k.config.Timeout, reach, rules.WithDefaults().Window, reach))
 		}
 	}
-	if list == nil {
-		return w.kinds.all
-	}
-	return list
-}
-
-// unreachable says why a breaker's minimum is never met by calls of a kind that all hang; empty if it can be, or follows from the rest.
-func (w *Worker) unreachable(k *kind, d pools.DestinationConfig) string {
-	set := d.Breaker.MinimumCalls
-	if set == 0 {
-		set = w.cfg.Destinations.Default.Breaker.MinimumCalls
-	}
-	if set == 0 {
-		return ""
-	}
-	places := w.places(k)
-	concurrency := d.Concurrency
-	if concurrency == nil {
-		concurrency = w.cfg.Destinations.Default.Concurrency
-	}
-	if concurrency != nil && *concurrency > 0 {
-		places = min(places, *concurrency)
-	}
-	rules := d.Breaker.Over(w.cfg.Destinations.Default.Breaker).WithDefaults()
-	reach := rules.Reach(places, k.config.Timeout)
-	if set <= reach {
-		return ""
-	}
-	return fmt.Sprintf("min_calls %d is never reached while jobs of kind %q hang: with %d at once and a timeout of %s at most %d calls end within the window of %s: leave min_calls out, lower it to %d, or widen the window",
-		set, k.name, places, k.config.Timeout, reach, rules.Window, reach)
+	return faults
 }

@@ -250,10 +250,7 @@ func (w *Worker) judge(ctx context.Context) {
 			return
 		case <-w.calling:
 		}
-		for w.destinations.Judge(time.Now()) {
-			if !pause.For(ctx, judgeEvery) {
-				return
-			}
+		for pause.For(ctx, judgeEvery) && w.destinations.Judge(time.Now()) { // quick calls cost no look
 		}
 	}
 }

@@ -354,6 +354,29 @@ func TestMessagesWithoutAName(t *testing.T) {
 	})
 }
 
+// silent is a broker that counts messages which it does not hand out.
+type silent struct{ queue.Broker }
+
+func (s silent) Subscribe(ctx context.Context, _ string, _ queue.SubscribeConfig) (queue.Subscription, error) {
+	return s.Broker.Subscribe(ctx, "elsewhere", queue.SubscribeConfig{Lease: time.Minute, Slots: 1})
+}
+
+// What the broker counts and does not hand out, such as messages on their way back from another look, makes a look incomplete.
+func TestSilentQueueIsNotReadToItsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b, letters := setUp(t, func(b queue.Broker) queue.Broker { return silent{b} }, brokerdlq.Config{})
+		if err := b.CreateQueue(t.Context(), "elsewhere"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, letters, jobs(t, 2)...)
+		entries, scanned, err := letters.Sample(t.Context(), dlq.Filter{}, 5)
+		if err != nil || len(entries) != 0 || !scanned.Incomplete {
+			t.Errorf("%d entries, %+v, %v: want an incomplete look", len(entries), scanned, err)
+		}
+	})
+}
+
 // A broker that keeps failing ends the scan with the reason.
 func TestReadingFailsForGood(t *testing.T) {
 	t.Parallel()

@@ -50,7 +50,7 @@ func (b *Breaker) changed(now time.Time, ch Change) {
 func (b *Breaker) SetPlaces(now time.Time, n int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.circuit.SetPlaces(n, stamp.Of(now))
+	b.circuit.SetPlaces(stamp.Of(now), n)
 }
 
 // Permit is the right to make one call. Hand it on by pointer: a copy could be completed a second time. The zero Permit does nothing.

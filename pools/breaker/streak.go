@@ -93,7 +93,7 @@ func (c *Circuit) InARow() int {
 func (c *Circuit) unheard() int { return int(c.tail()) - c.InARow() }
 
 // SetPlaces says how many calls can be in flight at once; 0 if nobody knows.
-func (c *Circuit) SetPlaces(n int, now int64) {
+func (c *Circuit) SetPlaces(now int64, n int) {
 	places := uint16(min(max(n, 0), 1<<16-1)) //nolint:gosec // bounded right here
 	if places == c.places {
 		return
