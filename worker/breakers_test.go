@@ -26,7 +26,7 @@ type sickness struct {
 }
 
 // handle answers within 20 ms while the destination is well.
-func (o *sickness) handle(ctx context.Context, _ *worker.Job) error {
+func (o *sickness) handle(ctx context.Context, job *worker.Job) error {
 	o.mu.Lock()
 	sick := !o.began.IsZero()
 	if sick && o.opened.IsZero() {
@@ -38,7 +38,7 @@ func (o *sickness) handle(ctx context.Context, _ *worker.Job) error {
 		time.Sleep(20 * time.Millisecond)
 		return nil
 	case o.refuses:
-		return worker.Unavailable("it refuses", errHung)
+		return worker.Unavailable(job.Destination, errHung)
 	}
 	<-ctx.Done()
 	return ctx.Err()
