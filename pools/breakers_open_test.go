@@ -51,7 +51,7 @@ func (c *openCalls) Pop() any {
 func newOpenWorld(t interface{ Fatal(args ...any) }, cfg breaker.Config, places int, rate float64) *openWorld {
 	w := &openWorld{places: places, rate: rate, now: t0}
 	r, err := NewDestinations(DestinationsConfig{
-		Default: DestinationConfig{Breaker: cfg}, Random: half,
+		Default: DestinationConfig{Breaker: cfg}, Max: 10, Random: half, // few, and so one shard to judge
 		OnTransition: func(tr breaker.Transition) {
 			if tr.To == breaker.StateOpen && w.opened.IsZero() {
 				w.opened, w.reason = tr.At, tr.Reason

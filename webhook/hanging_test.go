@@ -85,7 +85,7 @@ func TestHangingInEachPhase(t *testing.T) {
 		"total timeout":      {timeouts: Timeouts{Total: brief}},
 		"endpoint's timeout": {endpoint: brief},
 		"phase's timeout":    {timeouts: Timeouts{Dial: brief, TLS: brief, Header: brief, Total: time.Second}},
-		"deadline":           {deadline: 600 * time.Millisecond},
+		"deadline":           {deadline: 3 * time.Second}, // long enough for a busy machine to begin
 		"stop":               {stop: true},
 	}
 	for phase, c := range map[string]struct {
@@ -129,7 +129,11 @@ func TestHangingInEachPhase(t *testing.T) {
 					awaitCall(t, w)
 					w.stop()
 				}
-				s, a := r.await(1, any1)[0], <-attempts
+				s := r.await(1, any1)[0]
+				if len(attempts) == 0 { // it is observed before it is settled
+					t.Fatalf("settled without an attempt: %s, %v", s.Outcome, s.Err)
+				}
+				a := <-attempts
 				if a.Response.Phase != c.phase || strings.Contains(a.Err, "127.0.0.1") {
 					t.Errorf("observed phase %s, error %q", a.Response.Phase, a.Err)
 				}
